@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use crate::process::{OpenFile, Process};
+use crate::process::{MountNamespace, OpenFile, Process};
 use crate::{Mount, mounts};
 
 /// A process that keeps a mount busy.
@@ -44,27 +44,11 @@ fn others_first(found: Vec<Holder>, own: u32) -> Vec<Holder> {
 /// One process of each other mount namespace that has a copy of the mount. Such a copy keeps the server alive, and so the backing
 /// directory busy. Only root sees those of other users.
 pub fn elsewhere(proc: &Path, mount: &Mount) -> Vec<Holder> {
-    spaces_with(proc, |m| m.device == mount.device)
-}
-
-/// The same of copies that serve: not of those that stand aside, as the mount does by now.
-pub fn copies(proc: &Path, mount: &Mount) -> Vec<Holder> {
-    let hidden = mounts::aside(mount.device);
-    // A container may have all of the machine's tree inside its own.
-    let hidden = hidden.strip_prefix("/").unwrap_or(&hidden);
-    spaces_with(proc, |m| m.device == mount.device && !m.point().ends_with(hidden))
-}
-
-fn spaces_with(proc: &Path, has: impl Fn(&Mount) -> bool) -> Vec<Holder> {
-    let mut seen: Vec<_> = Process::this(proc).namespace().into_iter().collect();
-    let mut found: Vec<Holder> = Process::all(proc)
-        .filter_map(|process| {
-            let space = process.namespace().filter(|space| !seen.contains(space))?;
-            seen.push(space);
-            let has_it = mounts::parse(&process.mountinfo()).iter().any(&has);
-            has_it.then(|| named(&process, "has it in mounts of its own"))
-        })
-        .collect();
+    let others = MountNamespace::all(proc).into_iter().skip(1);
+    let with_it =
+        others.filter(|other| mounts::parse(&other.mountinfo).iter().any(|m| m.device == mount.device));
+    let mut found: Vec<Holder> =
+        with_it.map(|other| named(&other.process, "has it in mounts of its own")).collect();
     found.sort();
     found
 }

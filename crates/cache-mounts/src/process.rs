@@ -36,6 +36,11 @@ impl Process {
         Self { pid: std::process::id(), dir: proc.join("self") }
     }
 
+    /// Is it this one?
+    pub fn is_this(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
     /// Its name (`comm`). Its user chooses it.
     pub fn name(&self) -> String {
         let name = read(self.dir.join("comm")).unwrap_or_default();
@@ -45,6 +50,16 @@ impl Process {
     /// Its mount namespace.
     pub fn namespace(&self) -> Option<OsString> {
         read_link(self.dir.join("ns/mnt")).ok().map(Into::into)
+    }
+
+    /// Its network namespace.
+    pub fn network(&self) -> Option<OsString> {
+        read_link(self.dir.join("ns/net")).ok().map(Into::into)
+    }
+
+    /// The Unix sockets in that (`/proc/net/unix`, proc_pid_net(5)).
+    pub fn unix_sockets(&self) -> Vec<u8> {
+        read(self.dir.join("net/unix")).unwrap_or_default()
     }
 
     /// The mounts in its namespace.
@@ -78,6 +93,40 @@ impl Process {
     /// The files that it has mapped.
     pub fn mappings(&self) -> Vec<Mapping> {
         maps::parse(&read(self.dir.join("maps")).unwrap_or_default())
+    }
+}
+
+/// A mount namespace.
+#[derive(Debug)]
+pub struct MountNamespace {
+    /// A process in it.
+    pub process: Process,
+    /// Its mounts, in the format of mountinfo.
+    pub mountinfo: Vec<u8>,
+}
+
+impl MountNamespace {
+    /// Those of all processes in `proc` (`/proc`), that of this process first. Only root sees those of other users.
+    pub fn all(proc: &Path) -> Vec<Self> {
+        let mut found: Vec<(OsString, bool, Self)> = Vec::new();
+        for process in std::iter::once(Process::this(proc)).chain(Process::all(proc)) {
+            let Some(name) = process.namespace() else { continue };
+            // Only mounts below its root are listed.
+            let sees_all = read_link(process.root_directory()).is_ok_and(|root| root == Path::new("/"));
+            let known = found.iter().position(|(of, ..)| *of == name);
+            if known.is_some_and(|at| found[at].1 || !sees_all) {
+                continue;
+            }
+            let mountinfo = process.mountinfo();
+            let entry = (name, sees_all, Self { process, mountinfo });
+            match known {
+                // It has ended.
+                _ if entry.2.mountinfo.is_empty() => {}
+                Some(at) => found[at] = entry,
+                None => found.push(entry),
+            }
+        }
+        found.into_iter().map(|(_, _, namespace)| namespace).collect()
     }
 }
 

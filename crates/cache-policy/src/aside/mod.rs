@@ -28,6 +28,10 @@ const SOON: Duration = Duration::from_secs(1800);
 /// Windows between attempts that fail, as each looks at all processes; and how often that doubles.
 const TRY_AGAIN: u32 = 2;
 const REFUSED_MOST: u32 = 5;
+/// After an attempt that fails, the next one comes so soon, if it is still advised: after the longest pause and windows that agree, with as many to
+/// spare.
+pub const TRIED_AGAIN_WITHIN: Duration =
+    WINDOW.saturating_mul(TRY_AGAIN * 2_u32.pow(REFUSED_MOST) + 4 * AGREE);
 /// The longest pause where all fits. The first is three windows: it returns when it is needed, so that only keeps it from swinging.
 const LONGEST_FITS: Duration = Duration::from_secs(3600);
 /// The first pause where the content is to blame: each try costs the store's filling.

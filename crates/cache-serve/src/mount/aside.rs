@@ -4,15 +4,15 @@
 //! other mount namespaces share (`do_move_mount` in fs/namespace.c), so a copy is attached at the new place and the mount itself is
 //! detached; files that are open there to be read go on until they are closed. The copy has another number.
 //!
-//! What is mounted inside keeps it where it is.
-//!
 //! Programs must not use a file by both ways at once if one of them writes or locks: locks would not meet, and changes would be seen late.
-//! So it moves only while nobody does more than read ([`super::users`], [`WriterScan`]). A program may begin to between that scan and the
-//! move: after a second scan the mount goes back.
+//! So it moves only while nobody does more than read ([`super::users`], [`WriterScan`]), and the mount comes and goes with all who see the
+//! directory ([`super::views`]). That may change between the look and the move: after a second look the mount goes back.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
+use eke_cache_mounts::process::{MountNamespace, Process};
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_cache_mounts::unmount::{detach, now, top};
 use eke_cache_mounts::{Device, Mount, SocketDirs, at, mounts};
@@ -21,18 +21,32 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, fstatvfs, mkdirat, openat, u
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree};
 
+use super::backing_dir::BackingDir;
 use super::check::{Checked, directory, mount_of};
 use super::users;
+use super::views::{View, hindrance};
 use super::writers::WriterScan;
 
-/// Checks that nobody keeps the mount in the directory tree.
+/// Checks that nobody keeps the mount in the directory tree, where it covers the backing directory `dir`.
 ///
 /// # Errors
 /// `Busy` if somebody does.
-pub fn may_leave(shown: &Mount) -> Result<(), Refusal> {
-    users::check_nothing_inside(&shown.place)?;
-    users::check_not_bound(shown)?;
-    users::check_none(shown)
+pub fn may_leave(shown: &Mount, dir: &OwnedFd) -> Result<(), Refusal> {
+    users::check_kernel(&shown.place)?;
+    users::check_none(shown)?;
+    check_views(shown, dir, true)
+}
+
+/// Checks that all who see the directory see it as it should be while the mount covers it (`serves`), or stands aside.
+fn check_views(shown: &Mount, dir: &OwnedFd, serves: bool) -> Result<(), Refusal> {
+    let of = |process: &Process| (!process.is_this()).then(|| users::name(process));
+    let view =
+        |space: MountNamespace| View { of: of(&space.process), mounts: mountinfo::parse(&space.mountinfo) };
+    let views: Vec<View> = MountNamespace::all(Path::new("/proc")).into_iter().map(view).collect();
+    let here = views.first().map(|view| view.mounts.as_slice()).unwrap_or_default();
+    let home = at::mount_without_asking(dir).unwrap_or_default();
+    let dir = BackingDir::new(shown.place.clone(), home, here);
+    hindrance(&views, &dir, shown.device, serves).map_or(Ok(()), users::busy)
 }
 
 /// Leaves the directory tree, where it covers the backing directory `dir`. `ours`: as of [`come_back`].
@@ -41,10 +55,10 @@ pub fn may_leave(shown: &Mount) -> Result<(), Refusal> {
 /// `Busy` if a program does more there than read; else what the kernel answers. The mount is where it was then, unless its path leads
 /// elsewhere by now.
 pub fn leave(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> {
-    may_leave(shown)?;
+    may_leave(shown, dir)?;
     let point = point(shown).map_err(|e| failed("make a place for it", &e))?;
     let moved = move_to(shown, &point).map_err(|e| failed("take it away", &e))?;
-    let used = users::check_none(shown).and_then(|()| users::check_not_copied(shown));
+    let used = users::check_none(shown).and_then(|()| check_views(shown, dir, false));
     let Err(refusal) = used else { return Ok(()) };
     let home = home(&moved, dir)?;
     let mut scan = WriterScan::new(&home).without(ours);
@@ -61,18 +75,19 @@ pub fn leave(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> 
 /// Returns to the directory tree, over the backing directory `dir`. `ours`: the processes of this mount, which may have files open there.
 ///
 /// # Errors
-/// `Busy` if a program writes there, or has its working directory there; `Failed` if the path leads elsewhere by now, or with the kernel's
+/// `Busy` if a program writes or works there, or would not get the mount; `Failed` if the path leads elsewhere by now, or with the kernel's
 /// answer. The mount is where it was then.
 pub fn come_back(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> {
     let checked = home(shown, dir)?;
-    users::check_nothing_inside(&shown.place)?;
+    users::check_kernel(&shown.place)?;
+    check_views(shown, dir, false)?;
     let mut scan = WriterScan::new(&checked).without(ours);
     scan.scan(None).check_unused(&checked)?;
     let moved = move_to(shown, &checked.at).map_err(|e| failed("bring it back", &e))?;
-    let found = scan.scan(Some(&moved)).check_unused(&checked);
-    let Err(refusal) = found else { return Ok(()) };
+    let found = scan.scan(Some(&moved)).check_unused(&checked).map_err(Refusal::from);
+    let Err(refusal) = found.and_then(|()| check_views(&moved, dir, true)) else { return Ok(()) };
     point(&moved).and_then(|point| move_to(&moved, &point)).map_err(|e| failed("take it away again", &e))?;
-    Err(refusal.into())
+    Err(refusal)
 }
 
 /// The mount as it is now, after an attempt to move it that may have been killed. What such an attempt left aside is unmounted.

@@ -1,13 +1,16 @@
 //! Mounting and unmounting: by mount(2) as root, else by fusermount3.
 
 pub mod aside;
+mod backing_dir;
 mod by_fusermount;
 mod by_root;
 pub mod check;
 pub mod error;
 mod exports;
+mod sockets;
 mod unmount;
 pub(crate) mod users;
+mod views;
 pub mod writers;
 
 use std::io;

@@ -1,20 +1,20 @@
 //! Which programs do more with a mount than read its files: they keep it in the directory tree.
 //!
 //! Files that are open to be read do not: they go on. What does: a descriptor that can write, is locked, or is of a directory, from which more
-//! may be opened; a working or root directory; a shared writable mapping; a watch (inotify, fanotify), which would miss what changes elsewhere.
+//! may be opened; a working or root directory; a shared writable mapping; a program that runs, whose file others could then write; a watch
+//! (inotify, fanotify), which would miss what changes elsewhere; a pipe or a socket with a name, where others would wait for ever.
 
 use std::path::{Path, PathBuf};
 
-use eke_cache_mounts::holders::copies;
-use eke_cache_mounts::process::{FileInfo, Process};
+use eke_cache_mounts::process::{FileInfo, OpenFile, Process};
 use eke_cache_mounts::status::{Refusal, RefusalKind};
 use eke_cache_mounts::{Device, Mount, mounts};
 use eke_linux::Root;
 use eke_linux::parse::maps::Mapping;
-use eke_linux::parse::mountinfo;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 use super::exports::export_of;
+use super::sockets::socket_in;
 
 const PROC: &str = "/proc";
 
@@ -27,15 +27,14 @@ pub(super) fn check_none(shown: &Mount) -> Result<(), Refusal> {
     using.map_or(Ok(()), busy)
 }
 
-/// Checks that the kernel itself does not use what is inside: by a mount, which would go with the mount that it is on, or be hidden by its
-/// return; by a loop device on a file; or for clients of its NFS server.
+/// Checks that nothing is inside that the kernel leads others to: a socket with a name, a file of a loop device, or an export of its NFS
+/// server.
 ///
 /// # Errors
 /// `Busy`.
-pub(super) fn check_nothing_inside(place: &Path) -> Result<(), Refusal> {
-    let all = mountinfo::parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
-    let inside = all.iter().find(|m| m.place != place && m.place.starts_with(place));
-    let mounted = inside.map(|m| format!("another file system is mounted inside, at {}", m.place.display()));
+pub(super) fn check_kernel(place: &Path) -> Result<(), Refusal> {
+    let socket = socket_in(Path::new(PROC), place);
+    let bound = socket.map(|socket| format!("a program has the socket {}", socket.display()));
     let looped = || {
         let file = loop_files(&Root::host()).into_iter().find(|file| file.starts_with(place))?;
         Some(format!("a loop device uses {}", file.display()))
@@ -44,7 +43,7 @@ pub(super) fn check_nothing_inside(place: &Path) -> Result<(), Refusal> {
         let export = export_of(&Root::host(), place)?;
         Some(format!("the kernel's NFS server exports {}", export.display()))
     };
-    mounted.or_else(looped).or_else(exported).map_or(Ok(()), busy)
+    bound.or_else(looped).or_else(exported).map_or(Ok(()), busy)
 }
 
 fn loop_files(root: &Root) -> Vec<PathBuf> {
@@ -54,37 +53,12 @@ fn loop_files(root: &Root) -> Vec<PathBuf> {
     loops.filter_map(file).map(|file| PathBuf::from(file.trim_end_matches('\n'))).collect()
 }
 
-/// Checks that no other mount here leads to the same files.
-///
-/// # Errors
-/// `Busy`.
-pub(super) fn check_not_bound(shown: &Mount) -> Result<(), Refusal> {
-    let here = mounts::read().unwrap_or_default();
-    let bound = here.iter().find(|m| m.device == shown.device && m.id != shown.id);
-    bound.map_or(Ok(()), |m| busy(format!("it is mounted at {}, too", m.place.display())))
-}
-
-/// Checks that no mount namespace has a copy that does not follow this one's changes. Call it when the mount is aside.
-///
-/// # Errors
-/// `Busy`.
-pub(super) fn check_not_copied(shown: &Mount) -> Result<(), Refusal> {
-    let holder = copies(Path::new(PROC), shown).into_iter().next();
-    holder.map_or(Ok(()), |holder| {
-        busy(format!("{} ({}) has it in mounts of its own", holder.name.escape_debug(), holder.pid))
-    })
-}
-
-/// Checks that no program has a file there, also from before a move.
+/// Checks that no program has a file there from before a move. Of the others, unmounting knows.
 ///
 /// # Errors
 /// With the name of one that has.
 pub(crate) fn check_no_file(shown: &Mount) -> Result<(), Refusal> {
-    let has = |process: &Process| {
-        let files = process.files().unwrap_or_default();
-        files.iter().any(|file| kind_on(&file.link, shown).is_some())
-    };
-    let holder = Process::all(Path::new(PROC)).find(has);
+    let holder = Process::all(Path::new(PROC)).find(|process| has_older(process, shown));
     holder.map_or(Ok(()), |holder| {
         Err(Refusal {
             what: format!(
@@ -97,7 +71,18 @@ pub(crate) fn check_no_file(shown: &Mount) -> Result<(), Refusal> {
     })
 }
 
-fn busy<T>(what: String) -> Result<T, Refusal> {
+/// Has the process a file of the file system on none of its mounts?
+fn has_older(process: &Process, shown: &Mount) -> bool {
+    let files = process.files().unwrap_or_default();
+    let mut of_it = files.iter().filter(|file| kind_on(&file.link, shown).is_some()).peekable();
+    if of_it.peek().is_none() {
+        return false;
+    }
+    let present = mounts::parse(&process.mountinfo());
+    of_it.filter_map(OpenFile::info).any(|file| present.iter().all(|mount| mount.id != file.mount))
+}
+
+pub(super) fn busy<T>(what: String) -> Result<T, Refusal> {
     Err(Refusal { what, kind: RefusalKind::Busy })
 }
 
@@ -110,7 +95,7 @@ fn user(process: &Process, shown: &Mount) -> Option<String> {
 }
 
 /// Escaped: other users choose it.
-fn name(process: &Process) -> String {
+pub(super) fn name(process: &Process) -> String {
     format!("{} ({})", process.name().escape_debug(), process.pid)
 }
 
@@ -125,7 +110,7 @@ fn opens(process: &Process, shown: &Mount) -> Option<&'static str> {
         if info.watches(shown.device, shown.id) {
             return Some("watches it");
         }
-        how(&info, kind_on(&file.link, shown)? == FileType::Directory)
+        how(&info, kind_on(&file.link, shown)?)
     })
 }
 
@@ -138,17 +123,22 @@ fn kind_on(link: &Path, shown: &Mount) -> Option<FileType> {
 }
 
 /// How an open file of the mount is used; `None`: to read.
-fn how(info: &FileInfo, is_directory: bool) -> Option<&'static str> {
+fn how(info: &FileInfo, kind: FileType) -> Option<&'static str> {
     match info {
         FileInfo { writes: true, .. } => Some("has a file open for writing"),
         FileInfo { locked: true, .. } => Some("has a file locked"),
-        _ => is_directory.then_some("has a directory open"),
+        _ if kind == FileType::Fifo => Some("has a pipe open"),
+        _ => (kind == FileType::Directory).then_some("has a directory open"),
     }
 }
 
 fn maps_it(process: &Process, device: Device) -> Option<&'static str> {
-    let of = |mapping: &Mapping| mapping.is_writable && mapping.is_shared && mapping.device == device;
-    process.mappings().iter().any(of).then_some("has a file mapped for writing")
+    let how = |mapping: &Mapping| match mapping {
+        Mapping { is_writable: true, is_shared: true, .. } => Some("has a file mapped for writing"),
+        Mapping { is_executable: true, .. } => Some("runs a program or a library of it"),
+        _ => None,
+    };
+    process.mappings().iter().filter(|mapping| mapping.device == device).find_map(how)
 }
 
 #[cfg(test)]
@@ -157,12 +147,14 @@ mod tests {
 
     #[test]
     fn only_a_file_that_is_read_lets_the_mount_go() {
-        let of = |flags: &str, more: &str, is_directory| {
+        let of = |flags: &str, more: &str, kind| {
             let info = FileInfo::parse(format!("flags:\t{flags}\nmnt_id:\t1\n{more}")).unwrap();
-            how(&info, is_directory)
+            how(&info, kind)
         };
-        assert_eq!(of("0100000", "", false), None);
-        assert!(of("0100001", "", false).is_some() && of("0100000", "", true).is_some());
-        assert!(of("0100000", "lock:\t1: FLOCK  ADVISORY  READ 359 00:13:11691 0 EOF\n", false).is_some());
+        let file = FileType::RegularFile;
+        assert_eq!(of("0100000", "", file), None);
+        assert!(of("0100001", "", file).is_some());
+        assert!([FileType::Directory, FileType::Fifo].iter().all(|kind| of("0100000", "", *kind).is_some()));
+        assert!(of("0100000", "lock:\t1: FLOCK  ADVISORY  READ 359 00:13:11691 0 EOF\n", file).is_some());
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use eke_cache_mounts::status::{AsideStats, Refusal, RefusalKind};
-use eke_cache_policy::aside::Left;
+use eke_cache_policy::aside::{Left, TRIED_AGAIN_WITHIN};
 
 use super::attempt::Attempt;
 use super::channel::{ToWorker, send};
@@ -24,14 +24,16 @@ pub(super) struct Aside {
     moving: Option<Moving>,
     /// It was moved at least once, perhaps to where it was before.
     has_moved: bool,
-    /// Why the last move failed.
-    not_moved: Option<String>,
+    /// Why the last move failed, and when.
+    not_moved: Option<(String, Instant)>,
 }
 
 #[derive(Debug)]
 struct Moving {
     attempt: Attempt,
     goal: Goal,
+    /// Then it is killed: the memory maps of a process can keep whoever reads them waiting.
+    until: Instant,
 }
 
 /// What an attempt is for.
@@ -49,6 +51,11 @@ impl Aside {
     /// Readable when a move has ended.
     pub(super) fn ended(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.moving.as_ref().map(|moving| moving.attempt.ended())
+    }
+
+    /// When a move that is under way must have ended.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.moving.as_ref().map(|moving| moving.until)
     }
 
     /// The last move, for a worker.
@@ -73,16 +80,23 @@ impl Aside {
     }
 
     /// For the status.
+    /// After so long without another attempt nobody wants it to move any more.
     pub(super) fn not_moved(&self) -> Option<String> {
-        self.not_moved.clone()
+        let (why, at) = self.not_moved.as_ref()?;
+        (at.elapsed() < TRIED_AGAIN_WITHIN).then(|| why.clone())
     }
 }
 
-/// True if the mount may stand aside: root's, over its own directory, without a tier or names that its user has asked for.
+/// True if the mount may stand aside: root's, over its own directory, watched, since readers go on while programs write below; without a tier
+/// or names that its user has asked for.
 pub(crate) fn may_stand_aside(mount: &ServedMount) -> bool {
     let settings = &mount.settings;
     let is_plain = settings.spill.is_none() && settings.shared.is_none() && settings.names_s <= 1;
-    is_plain && !settings.keep_mounted && settings.dir == settings.place && mount.by == MountMethod::Root
+    is_plain
+        && settings.watch
+        && !settings.keep_mounted
+        && settings.dir == settings.place
+        && mount.by == MountMethod::Root
 }
 
 impl Supervisor {
@@ -97,12 +111,15 @@ impl Supervisor {
         }
         let (shown, dir, ours) = (&self.mount.shown, &self.mount.dir, self.ours());
         let started = Attempt::start(|| match goal {
-            Goal::Look => aside::may_leave(shown),
+            Goal::Look => aside::may_leave(shown, dir),
             Goal::Leave(_) => aside::leave(shown, dir, &ours),
             Goal::Return => aside::come_back(shown, dir, &ours),
         });
         match started {
-            Ok(attempt) => self.state.aside.moving = Some(Moving { attempt, goal }),
+            Ok(attempt) => {
+                let until = Instant::now() + MOVED_WITHIN;
+                self.state.aside.moving = Some(Moving { attempt, goal, until });
+            }
             Err(e) => log_line(&format!("the mount stays where it is: no process can be started: {e}")),
         }
     }
@@ -114,14 +131,14 @@ impl Supervisor {
 
     /// A move has ended.
     pub(super) fn moved(&mut self) {
-        let Some(Moving { attempt, goal }) = self.state.aside.moving.take() else { return };
+        let Some(Moving { attempt, goal, .. }) = self.state.aside.moving.take() else { return };
         self.after_move(attempt.result(), goal);
     }
 
     /// Waits for a move that is under way: what follows needs the mount in one place.
     pub(super) fn finish_move(&mut self) {
-        let Some(Moving { attempt, goal }) = self.state.aside.moving.take() else { return };
-        self.after_move(attempt.result_within(MOVED_WITHIN), goal);
+        let Some(Moving { attempt, goal, until }) = self.state.aside.moving.take() else { return };
+        self.after_move(attempt.result_within(until.saturating_duration_since(Instant::now())), goal);
     }
 
     fn after_move(&mut self, result: Result<(), Refusal>, goal: Goal) {
@@ -129,7 +146,7 @@ impl Supervisor {
             log_line(&format!("the mount cannot be moved: {what}"));
         }
         let may_leave = goal == Goal::Look && result.is_ok();
-        self.state.aside.not_moved = result.err().map(|refusal| refusal.what);
+        self.state.aside.not_moved = result.err().map(|refusal| (refusal.what, Instant::now()));
         if goal != Goal::Look {
             self.settle(goal);
         }
@@ -168,5 +185,18 @@ impl Supervisor {
         if shown.aside.is_none() {
             aside::clear(shown.device);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_dropped_when_nobody_tries_again() {
+        let aside = |since| Aside { not_moved: Some(("why".into(), since)), ..Aside::default() };
+        let now = Instant::now();
+        assert_eq!(aside(now).not_moved().as_deref(), Some("why"));
+        assert_eq!(aside(now.checked_sub(TRIED_AGAIN_WITHIN).unwrap()).not_moved(), None);
     }
 }

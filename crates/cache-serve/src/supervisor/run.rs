@@ -164,7 +164,8 @@ impl Supervisor {
             _ => None,
         });
         let engine = self.mount.shared.iter().filter_map(|shared| shared.process.again());
-        starting.chain(pending).chain(engine).chain(self.state.release_by).min()
+        let moving = self.state.aside.until();
+        starting.chain(pending).chain(engine).chain(self.state.release_by).chain(moving).min()
     }
 
     fn handle_all(&mut self, events: &[Event]) -> Option<LoopEnd> {
@@ -275,6 +276,7 @@ impl Supervisor {
 
     /// It was unmounted, or the connection was aborted (`/sys/fs/fuse/connections`), and then the dead mount is still there.
     fn disconnected(&mut self) -> LoopEnd {
+        self.finish_move();
         if !self.state.unmounted && is_mounted(&self.mount.shown) {
             self.unmount_by_force();
         }
@@ -378,6 +380,9 @@ impl Supervisor {
         if self.state.worker.as_ref().is_some_and(|w| w.ready.is_none() && w.started + START_WITHIN < at) {
             log_line("the worker does not start");
             self.kill_worker();
+        }
+        if self.state.aside.until().is_some_and(|until| until <= at) {
+            self.finish_move();
         }
         if self.state.release_by.is_some_and(|by| by <= at) {
             self.state.release_by = None;

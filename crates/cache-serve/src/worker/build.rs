@@ -334,7 +334,8 @@ impl BuiltWorker {
             let root = root.clone();
             thread("remember", move || remember.run(&root))?;
         }
-        thread("maintain", move || maintenance.run(&root, &told, &supervisor))?;
+        let is_watched = move || sources.not_watched().is_none();
+        thread("maintain", move || maintenance.run(&root, &told, is_watched, &supervisor))?;
         watcher.map_or(Ok(()), |watcher| thread("watch", move || watcher.run(&notices)))
     }
 }

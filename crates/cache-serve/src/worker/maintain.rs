@@ -122,8 +122,14 @@ impl Maintenance {
         }
     }
 
-    /// Runs for ever. Advice goes to the supervisor.
-    pub(super) fn run(&self, root: &Root, notices: &Notices, supervisor: &OwnedFd) {
+    /// Runs for ever. Advice goes to the supervisor while the backing directory is watched.
+    pub(super) fn run(
+        &self,
+        root: &Root,
+        notices: &Notices,
+        is_watched: impl Fn() -> bool,
+        supervisor: &OwnedFd,
+    ) {
         let mut schedule = RoundSchedule::default();
         let (mut before, mut ticks, mut calm) = (processor_time(root), 0_u64, CALM_TICKS);
         loop {
@@ -143,7 +149,10 @@ impl Maintenance {
                 // Nothing is closed: the next one takes over what is still open.
                 std::process::exit(RENEWED);
             }
-            self.aside.advise(supervisor, |now| self.sample(now, &stats));
+            // Readers from before a move would not see what is written below.
+            if is_watched() {
+                self.aside.advise(supervisor, |now| self.sample(now, &stats));
+            }
             self.fs.close_lingering_files(Instant::now());
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {

@@ -3,19 +3,23 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use eke_apply::cgroup::{Group, GroupParent};
 use eke_cache_mounts::mounts::{self, ASIDE};
-use eke_cache_mounts::status::Response;
+use eke_cache_mounts::settings::Settings;
+use eke_cache_mounts::status::{RefusalKind, Response};
 use eke_linux::Root;
 use eke_linux::page_cache::is_resident;
 use eke_model::units::Bytes;
 use eke_testkit::real::{lacking, lock_machine, no_program, skip};
-use eke_testkit::wait::wait_for;
+use eke_testkit::wait::{RaiseOnDrop, wait_for};
 use rustix::fs::{Advice, fadvise};
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
 use crate::common::NEEDS;
@@ -102,7 +106,7 @@ fn a_mount_that_gains_nothing_leaves_and_open_files_go_on() {
 #[test]
 fn whoever_does_more_than_read_keeps_it_and_is_named() {
     const NAME: &str = "whoever_does_more_than_read_keeps_it_and_is_named";
-    let missing = lacking(&NEEDS).or_else(|| no_program(&["flock", "unshare"]));
+    let missing = lacking(&NEEDS).or_else(|| no_program(&["flock", "unshare", "mkfifo"]));
     let Some(_alone) = alone(NAME, missing) else { return };
     let _machine = lock_machine();
     let (_dir, data) = directory();
@@ -114,6 +118,8 @@ fn whoever_does_more_than_read_keeps_it_and_is_named() {
         ("cd \"$DIR\"", "works there"),
         ("exec 3<\"$DIR\"", "has a directory open"),
         ("exec 3<\"$DIR/7\"; flock -s 3", "has a file locked"),
+        ("mkfifo \"$DIR/pipe\"; exec 3<>\"$DIR/pipe\" 4<\"$DIR/pipe\" 3>&-", "has a pipe open"),
+        ("cp /bin/sh \"$DIR/sh\"; exec \"$DIR/sh\" -c 'echo there; read end'", "runs a program"),
     ] {
         // Each refusal makes the next pause longer.
         let served = serve(&data);
@@ -123,6 +129,16 @@ fn whoever_does_more_than_read_keeps_it_and_is_named() {
         assert!(is_covered(&data), "{script}");
         drop((holder, served));
     }
+    let _served = serve(&data);
+    read_until(&data, "it leaves", || !is_covered(&data));
+}
+
+#[test]
+fn what_the_kernel_leads_others_to_keeps_it_too() {
+    const NAME: &str = "what_the_kernel_leads_others_to_keeps_it_too";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
+    let (_dir, data) = directory();
     let bound = data.with_file_name("bound");
     fs::create_dir(&bound).unwrap();
     for (of, why) in [("--bind", "it is mounted at"), ("--types=tmpfs", "is mounted inside")] {
@@ -141,8 +157,128 @@ fn whoever_does_more_than_read_keeps_it_and_is_named() {
     read_until(&data, why, || served.status().not_moved.is_some_and(|text| text.contains(why)));
     assert!(is_covered(&data));
     drop((exported, served));
+    let served = serve(&data);
+    let socket = UnixListener::bind(data.join("socket")).unwrap();
+    let why = "a program has the socket ";
+    read_until(&data, why, || served.status().not_moved.is_some_and(|text| text.contains(why)));
+    assert!(is_covered(&data) && UnixStream::connect(data.join("socket")).is_ok());
+    drop((socket, served));
     let _served = serve(&data);
     read_until(&data, "it leaves", || !is_covered(&data));
+}
+
+/// A directory on a mount of its own that propagates to others. Drop unmounts it.
+struct Propagating(PathBuf);
+
+impl Propagating {
+    fn new(dir: &Path) -> Self {
+        let path = dir.to_str().unwrap();
+        run("mount", &["--bind", path, path]);
+        run("mount", &["--make-shared", path]);
+        Self(dir.to_owned())
+    }
+}
+
+impl Drop for Propagating {
+    fn drop(&mut self) {
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+/// A shell in a mount namespace of its own, of this propagation, after a command.
+fn in_namespace(propagation: &str, command: &str, data: &Path) -> Holder {
+    let script =
+        format!("exec unshare -m --propagation {propagation} sh -c '{command} && echo there && read end'");
+    Holder::new(&script, data)
+}
+
+/// The points of the mounts of `eke-cache` that a process sees.
+fn seen_by(pid: u32) -> Vec<PathBuf> {
+    let seen = mounts::parse(&fs::read(format!("/proc/{pid}/mountinfo")).unwrap());
+    seen.iter().map(|mount| mount.point().to_owned()).collect()
+}
+
+#[test]
+fn it_leaves_with_the_mounts_that_follow_it_and_stays_while_others_would_not() {
+    const NAME: &str = "it_leaves_with_the_mounts_that_follow_it_and_stays_while_others_would_not";
+    let missing = lacking(&NEEDS).or_else(|| no_program(&["unshare"]));
+    let Some(_alone) = alone(NAME, missing) else { return };
+    let _machine = lock_machine();
+    let (dir, data) = directory();
+    let _propagating = Propagating::new(dir.path());
+    let bind = "mkdir -p \"$DIR/../bound\" && mount --bind \"$DIR\" \"$DIR/../bound\"";
+    for (propagation, command, why) in [
+        ("private", "true", "data, too"),
+        ("slave", bind, "bound, too"),
+        ("slave", "mount -o remount,bind,ro \"$DIR/..\"", "has other flags than the directory"),
+        ("slave", "mount -o remount,bind,ro \"$DIR\"", "has other flags than the directory"),
+        (
+            "slave",
+            "mount -o remount,bind,ro \"$DIR/..\" && mount -o remount,bind,ro \"$DIR\"",
+            "has other flags: [\"ro\"]",
+        ),
+    ] {
+        let served = serve(&data);
+        let holder = in_namespace(propagation, command, &data);
+        let of = format!("in the mount namespace of sh ({}), ", holder.0.id());
+        read_until(&data, why, || served.status().not_moved.is_some_and(|text| text.contains(why)));
+        // Seen before the move, not after it.
+        assert!(served.status().not_moved.unwrap().starts_with(&of) && is_covered(&data), "{command}");
+        drop((holder, served));
+    }
+    let served = serve(&data);
+    let holder = in_namespace("slave", "true", &data);
+    assert!(seen_by(holder.0.id()).contains(&data));
+    read_until(&data, "it leaves", || !is_covered(&data));
+    assert!(!seen_by(holder.0.id()).contains(&data));
+    drop((holder, served));
+}
+
+#[test]
+fn an_attempt_that_hangs_is_given_up() {
+    const NAME: &str = "an_attempt_that_hangs_is_given_up";
+    let missing = lacking(&NEEDS).or_else(|| lacking(&["/proc/thread-self/children"]));
+    let Some(_alone) = alone(NAME, missing) else { return };
+    let _machine = lock_machine();
+    let (_dir, data) = directory();
+    let served = serve(&data);
+    let holder = Holder::new("exec 3>>\"$DIR/7\"", &data);
+    let (supervisor, worker) = (served.server.supervisor(), served.server.worker());
+    let children = format!("/proc/{supervisor}/task/{supervisor}/children");
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ended = RaiseOnDrop(&ended);
+        scope.spawn(|| {
+            while !ended.load(Relaxed) {
+                let children = fs::read_to_string(&children).unwrap_or_default();
+                let attempt =
+                    children.split_whitespace().find_map(|pid| pid.parse().ok().filter(|pid| *pid != worker));
+                attempt.into_iter().for_each(|pid| kill(pid, Signal::STOP));
+            }
+        });
+        read_until(&data, "the end of a stopped attempt", || {
+            served.status().not_moved.is_some_and(|why| why.contains("it takes too long"))
+        });
+    });
+    drop(holder);
+    read_until(&data, "it leaves", || !is_covered(&data));
+}
+
+#[test]
+fn one_that_is_not_watched_stays() {
+    const NAME: &str = "one_that_is_not_watched_stays";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
+    let ((_dir, data), (_other_dir, other)) = (directory(), directory());
+    let (watched, args) = (serve(&data), ["--window", WINDOW]);
+    let change = |settings: &mut Settings| (settings.keep_mounted, settings.watch) = (false, false);
+    let not_watched = Served::with(&other, &other, &args, change).unwrap();
+    // As long again as the other one needed.
+    read_until(&data, "it leaves", || {
+        read_all(&other);
+        watched.status().aside.is_some_and(|aside| aside.since_s > 4)
+    });
+    assert!(is_covered(&other) && not_watched.status().not_moved.is_none());
 }
 
 /// A directory in the table of exportfs(8). Drop restores the table.
@@ -324,6 +460,12 @@ impl Drop for Thrashing {
     }
 }
 
+/// Waits until it would return, but for this reason.
+fn would_return(served: &Served, why: &str) {
+    wait_for(why, || served.status().not_moved.is_some_and(|text| text.contains(why)));
+    assert!(!is_covered(&served.place()), "{why}");
+}
+
 #[test]
 fn it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there() {
     const NAME: &str = "it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there";
@@ -337,11 +479,12 @@ fn it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there
         Ok(thrashing) => thrashing,
         Err(why) => return skip(NAME, &why),
     };
-    wait_for("it would return", || {
-        served.status().not_moved.is_some_and(|why| why.contains("open for writing"))
-    });
-    assert!(!is_covered(&data));
+    would_return(&served, "open for writing");
     drop(writer);
+    // Nothing propagates to it, so the mount would not cover the directory there.
+    let elsewhere = in_namespace("private", "true", &data);
+    would_return(&served, "does not change as this one does");
+    drop(elsewhere);
     wait_for("it returns", || served.status().aside.is_none());
     assert!(is_covered(&data));
     let small = served.server.worker();
@@ -350,15 +493,17 @@ fn it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there
         served.server.worker_now().is_some_and(|pid| pid != small)
     });
     read_all(&data);
+    let open = File::open(data.join("7")).unwrap();
+    let Response::Refused(refusal) = served.umount() else { panic!("it was unmounted with an open file") };
+    assert!(refusal.kind == RefusalKind::Busy && !refusal.what.contains("before"), "{refusal}");
+    drop(open);
     read_until(&data, "it leaves again", || !is_covered(&data));
     // Whoever owns a part of the path could have another directory covered.
     let away = dir.path().join("away");
     fs::rename(&data, &away).unwrap();
     fs::create_dir(&data).unwrap();
-    wait_for("it would return", || {
-        served.status().not_moved.is_some_and(|why| why.contains("another directory"))
-    });
-    assert!(!is_covered(&data) && !is_covered(&away));
+    would_return(&served, "another directory");
+    assert!(!is_covered(&away));
     drop(thrashing);
     assert_eq!(served.umount(), Response::Done);
 }

@@ -100,7 +100,7 @@ fn a_lock_a_pipe_and_another_mount_of_the_directory_count_and_reading_does_not()
         ("exec 3>\"$DIR/gone\"; rm \"$DIR/gone\"", None),
         ("exec 3<\"$DIR/file\"; flock -s 3", Some("locked")),
         ("exec 3>>\"$DIR/file\"", Some("open for writing")),
-        ("mkfifo \"$DIR/pipe\"; exec 3<>\"$DIR/pipe\"", Some("open for writing")),
+        ("mkfifo \"$DIR/pipe\"; exec 3<>\"$DIR/pipe\" 4<\"$DIR/pipe\" 3>&-", Some("pipe\" open")),
         (bound, Some("open for writing")),
     ] {
         let holder = Holder::new(script, &data);
@@ -128,14 +128,29 @@ fn a_file_that_is_mapped_for_writing_counts() {
 
 #[test]
 fn a_shell_in_the_directory_is_reported() {
-    let Some(_alone) = alone("a_shell_in_the_directory_is_reported", lacking(&NEEDS)) else { return };
-    let (_dir, data) = environment();
-    let holder = Holder::new("cd \"$DIR\"", &data);
-    let mount = Served::start(&data, &data, &[]).unwrap();
-    let note = format!("sh ({}) works there", holder.0.id());
-    assert!(mount.warns_of(&note), "{:?}", mount.server.ready.notes);
-    drop(holder);
-    assert_eq!(mount.umount(), Response::Done);
+    let missing = lacking(&NEEDS).or_else(|| no_program(&["unshare"]));
+    let Some(_alone) = alone("a_shell_in_the_directory_is_reported", missing) else { return };
+    let (dir, data) = environment();
+    fs::create_dir(dir.path().join("elsewhere")).unwrap();
+    let bound = |what: &str| {
+        format!(
+            "exec unshare -m --propagation private sh -c 'mount --bind \"$DIR\" \"$DIR/../elsewhere\" && \
+            {what} && echo there && read end'"
+        )
+    };
+    for (script, how) in [
+        ("cd \"$DIR\"", "works there"),
+        (&bound("cd \"$DIR/../elsewhere\""), "works there"),
+        (&bound("exec 3<\"$DIR/../elsewhere\""), "elsewhere\" open"),
+    ] {
+        let holder = Holder::new(script, &data);
+        let mount = Served::start(&data, &data, &[]).unwrap();
+        let is_named =
+            |note: &String| note.contains(&format!("sh ({}) ", holder.0.id())) && note.contains(how);
+        assert!(mount.server.ready.notes.iter().any(is_named), "{script}: {:?}", mount.server.ready.notes);
+        drop(holder);
+        assert_eq!(mount.umount(), Response::Done);
+    }
 }
 
 /// A program opens a file between the scan and the mount: then there is no mount, or the file is the mount's.

@@ -1,15 +1,14 @@
 //! Finds programs that have files of a directory open for writing, before a mount covers it. They would go on using the backing files:
 //! programs that open the same files through the mount would not meet their locks and would see their changes late.
 //!
-//! The source is `/proc`: writable descriptors, locks, and shared writable mappings. Only root sees those of other users' processes.
-
-mod backing_dir;
+//! The source is `/proc`: writable descriptors, locks, pipes with names, and shared writable mappings. Only root sees those of other users'
+//! processes.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use eke_cache_mounts::Mount as CacheMount;
 use eke_cache_mounts::at;
@@ -18,8 +17,8 @@ use eke_linux::parse::maps::Mapping;
 use eke_linux::parse::mountinfo::{self, Mount};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
+use super::backing_dir::BackingDir;
 use super::{Checked, Error};
-use backing_dir::BackingDir;
 
 /// The most programs that a message names.
 const NAMED: usize = 5;
@@ -41,7 +40,7 @@ pub struct Writer {
 pub struct FoundWriters {
     /// Programs that write there, one entry each.
     pub writers: Vec<Writer>,
-    /// Programs whose working directory is in it: files that they open by relative names are backing files.
+    /// Programs that have a directory of it open, or work there: files that they open by relative names are backing files.
     pub workers: Vec<Writer>,
     /// Were there processes that this user may not inspect?
     pub unseen: bool,
@@ -101,8 +100,8 @@ impl WriterScan {
         let (pid, name) = (process.pid, process.name());
         if let Some(what) = what {
             found.writers.push(Writer { pid, name, what });
-        } else if here && use_of.works_there(process) && !is_parent(pid) {
-            found.workers.push(Writer { pid, name, what: "works there".into() });
+        } else if let Some(what) = use_of.works(process, &files).filter(|_| !is_parent(pid)) {
+            found.workers.push(Writer { pid, name, what });
         }
     }
 }
@@ -122,15 +121,23 @@ struct Use<'a> {
 
 impl Use<'_> {
     fn open(&self, file: &OpenFile) -> Option<String> {
-        let info = file.info().filter(|i| i.writes || i.locked)?;
-        let path = std::fs::read_link(&file.link).ok().filter(|path| path.is_absolute())?;
-        let mount = self.mounts.iter().find(|m| m.id == info.mount);
-        let covered = self.cover.is_some_and(|cover| cover.id == info.mount);
-        if covered || !self.dir.has(&path, mount, self.here) || !is_content(&file.link) {
-            return None;
-        }
-        let how = if info.writes { "open for writing" } else { "locked" };
+        let info = file.info()?;
+        let path = self.there(&file.link, info.mount)?;
+        let how = match kind(&file.link)? {
+            FileType::Fifo => "open",
+            FileType::RegularFile if info.writes => "open for writing",
+            FileType::RegularFile if info.locked => "locked",
+            _ => return None,
+        };
         Some(format!("has {path:?} {how}"))
+    }
+
+    /// The path of what is open or worked in, if that is in the backing directory.
+    fn there(&self, link: &Path, mount: u64) -> Option<PathBuf> {
+        let path = std::fs::read_link(link).ok().filter(|path| path.is_absolute())?;
+        let is_covered = self.cover.is_some_and(|cover| cover.id == mount);
+        let mount = self.mounts.iter().find(|m| m.id == mount);
+        (!is_covered && self.dir.has(&path, mount, self.here)).then_some(path)
     }
 
     fn mapped(&self, process: &Process) -> Option<String> {
@@ -141,19 +148,29 @@ impl Use<'_> {
         mapping.map(|mapping| format!("has {:?} mapped for writing", mapping.path))
     }
 
-    fn works_there(&self, process: &Process) -> bool {
-        let path = std::fs::read_link(process.working_directory());
-        path.is_ok_and(|path| path.starts_with(&self.dir.path))
+    fn works(&self, process: &Process, files: &[OpenFile]) -> Option<String> {
+        let is_there = |link: &PathBuf| mount_at(link).is_some_and(|mount| self.there(link, mount).is_some());
+        if [process.working_directory(), process.root_directory()].iter().any(is_there) {
+            return Some("works there".into());
+        }
+        files.iter().find_map(|file| {
+            let path = self.there(&file.link, file.info()?.mount)?;
+            (kind(&file.link)? == FileType::Directory).then(|| format!("has {path:?} open"))
+        })
     }
 }
 
-/// Is it a file or a pipe with a name, which others can open? Its file system is asked for no fresh attributes.
-fn is_content(link: &Path) -> bool {
+/// The kind of an open file that has a name by which others can open it. Its file system is asked for no fresh attributes.
+fn kind(link: &Path) -> Option<FileType> {
     let fields = StatxFlags::TYPE | StatxFlags::NLINK;
-    statx(CWD, link, AtFlags::STATX_DONT_SYNC, fields).is_ok_and(|s| {
-        let kind = FileType::from_raw_mode(s.stx_mode.into());
-        s.stx_nlink > 0 && matches!(kind, FileType::RegularFile | FileType::Fifo)
-    })
+    let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, fields).ok()?;
+    (found.stx_nlink > 0).then(|| FileType::from_raw_mode(found.stx_mode.into()))
+}
+
+/// The number of the mount that a link leads to.
+fn mount_at(link: &Path) -> Option<u64> {
+    let found = statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::MNT_ID).ok()?;
+    Some(found.stx_mnt_id)
 }
 
 impl FoundWriters {
