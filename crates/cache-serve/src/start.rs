@@ -246,14 +246,16 @@ impl Prepared {
         if self.mount.by == MountMethod::Root {
             read_ahead(&device.to_string(), worker::most_memory());
         }
-        Supervisor {
+        let supervisor = Supervisor {
             mount: self.mount,
             notes: self.notes,
             socket: listen(device),
             shutdown: options.shutdown,
             report: Some(options.report),
             state: State::default(),
-        }
+        };
+        supervisor.restrict_copies();
+        supervisor
     }
 }
 

@@ -23,8 +23,9 @@ use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, ope
 
 use super::backing_dir::BackingDir;
 use super::check::{Checked, directory, mount_of};
+use super::sandboxes::restrict;
 use super::users;
-use super::views::{View, hindrance};
+use super::views::{View, hindrance, loose};
 use super::writers::WriterScan;
 
 /// Checks that nobody keeps the mount in the directory tree, where it covers the backing directory `dir`.
@@ -39,14 +40,34 @@ pub fn may_leave(shown: &Mount, dir: &OwnedFd) -> Result<(), Refusal> {
 
 /// Checks that all who see the directory see it as it should be while the mount covers it (`serves`), or stands aside.
 fn check_views(shown: &Mount, dir: &OwnedFd, serves: bool) -> Result<(), Refusal> {
+    let (views, dir) = views(shown, dir);
+    hindrance(&views, &dir, shown.device, serves).map_or(Ok(()), users::busy)
+}
+
+/// What the mount namespaces show, this process's first, and the backing directory `dir` among it.
+fn views(shown: &Mount, dir: &OwnedFd) -> (Vec<View>, BackingDir) {
     let of = |process: &Process| (!process.is_this()).then(|| users::name(process));
-    let view =
-        |space: MountNamespace| View { of: of(&space.process), mounts: mountinfo::parse(&space.mountinfo) };
+    let view = |MountNamespace { process, mountinfo }: MountNamespace| View {
+        pid: process.pid,
+        of: of(&process),
+        mounts: mountinfo::parse(&mountinfo),
+    };
     let views: Vec<View> = MountNamespace::all(Path::new("/proc")).into_iter().map(view).collect();
     let here = views.first().map(|view| view.mounts.as_slice()).unwrap_or_default();
     let home = at::mount_without_asking(dir).unwrap_or_default();
     let dir = BackingDir::new(shown.place.clone(), home, here);
-    hindrance(&views, &dir, shown.device, serves).map_or(Ok(()), users::busy)
+    (views, dir)
+}
+
+/// Makes the mount over the backing directory `dir` as strict as that in other namespaces: it has come there with its flags from here. The
+/// caller must have one thread.
+///
+/// # Errors
+/// `Failed` with the kernel's answer. The mount then permits more in a sandbox than its directory.
+pub fn restrict_copies(shown: &Mount, dir: &OwnedFd) -> Result<(), Refusal> {
+    let (views, dir) = views(shown, dir);
+    let restricted = restrict(&loose(&views, &dir, shown.device));
+    restricted.map_err(|e| failed("make it read-only in a sandbox that shows its directory so", &e))
 }
 
 /// Leaves the directory tree, where it covers the backing directory `dir`. `ours`: as of [`come_back`].
@@ -84,8 +105,10 @@ pub fn come_back(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refus
     let mut scan = WriterScan::new(&checked).without(ours);
     scan.scan(None).check_unused(&checked)?;
     let moved = move_to(shown, &checked.at).map_err(|e| failed("bring it back", &e))?;
+    let strict = restrict_copies(&moved, dir);
     let found = scan.scan(Some(&moved)).check_unused(&checked).map_err(Refusal::from);
-    let Err(refusal) = found.and_then(|()| check_views(&moved, dir, true)) else { return Ok(()) };
+    let found = strict.and(found).and_then(|()| check_views(&moved, dir, true));
+    let Err(refusal) = found else { return Ok(()) };
     point(&moved).and_then(|point| move_to(&moved, &point)).map_err(|e| failed("take it away again", &e))?;
     Err(refusal)
 }

@@ -7,6 +7,7 @@ mod by_root;
 pub mod check;
 pub mod error;
 mod exports;
+mod sandboxes;
 mod sockets;
 mod unmount;
 pub(crate) mod users;

@@ -1,9 +1,12 @@
 //! What the mount namespaces show of a directory that a mount covers, or will cover when it returns. Pure.
 //!
 //! A mount may move if each namespace that sees the directory sees it at one place, on a mount that follows the directory's own
-//! (mount_namespaces(7), shared subtrees), with its flags; and there our mount alone while it serves, else none. Then our mount comes and
-//! goes there as here. Otherwise programs would use files by both ways at once, or a sandbox (`ReadOnlyPaths=` of systemd) would win or lose
-//! rights. No other mount may lead to the directory, to a part of it, or lie inside.
+//! (mount_namespaces(7), shared subtrees) and permits no more than that; and there our mount alone while it serves, with the flags of
+//! what it covers, else none. Then our mount comes and goes there as here. Otherwise programs would use files by both ways at once, or a
+//! sandbox (`ReadOnlyPaths=` of systemd) would win or lose rights. No other mount may lead to the directory, to a part of it, or lie inside.
+//!
+//! A mount that comes has the flags that it has here also in a sandbox that shows everything read-only (`ProtectSystem=strict`), as every
+//! new mount (systemd.exec(5), `ReadOnlyPaths=`). [`loose`] finds these, and [`super::sandboxes`] makes them as strict as what they cover.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,6 +22,8 @@ use super::backing_dir::BackingDir;
 /// The mounts of a mount namespace.
 #[derive(Debug)]
 pub(super) struct View {
+    /// The number of a process in it.
+    pub pid: u32,
     /// A program in it, for messages; `None`: this process.
     pub of: Option<String>,
     /// Its mounts.
@@ -37,6 +42,30 @@ pub(super) fn hindrance(views: &[View], dir: &BackingDir, cache: Device, serves:
         let why = rule.hindrance()?;
         Some(view.of.as_ref().map_or(why.clone(), |of| format!("in the mount namespace of {of}, {why}")))
     })
+}
+
+/// Our mounts that permit more than what they cover, one of each namespace.
+pub(super) fn loose(views: &[View], dir: &BackingDir, cache: Device) -> Vec<Loose> {
+    let all = || views.iter().flat_map(|view| &view.mounts);
+    let Some(home) = all().find(|m| m.id == dir.mount) else { return Vec::new() };
+    let (groups, cache) = (followers(home, all), Cache::of(cache));
+    let mut found = Vec::new();
+    for view in views {
+        let rule = Rule { mounts: &view.mounts, dir, home, groups: &groups, cache: &cache, serves: true };
+        found.extend(rule.loose().map(|(place, should)| Loose { pid: view.pid, place, should }));
+    }
+    found
+}
+
+/// A mount of ours that permits more than what it covers.
+#[derive(Debug, PartialEq)]
+pub(super) struct Loose {
+    /// A process in its namespace.
+    pub pid: u32,
+    /// Where it is there.
+    pub place: PathBuf,
+    /// What it should not permit, by the names of mount(8).
+    pub should: Vec<&'static str>,
 }
 
 /// The peer groups to which changes of a mount propagate: its own, those that follow it, and those that follow these.
@@ -113,7 +142,10 @@ impl Rule<'_> {
             return Some(format!("{place} is of a mount that does not change as this one does"));
         }
         let [flags, home] = [below, self.home].map(restrictions);
-        (flags != home).then(|| format!("{place} has other flags: {flags:?} instead of {home:?}"))
+        let is_idmapped = |flags: &[&str]| flags.contains(&"idmapped");
+        let is_as_strict =
+            home.iter().all(|flag| flags.contains(flag)) && is_idmapped(&flags) == is_idmapped(&home);
+        (!is_as_strict).then(|| format!("{place} has other flags: {flags:?} instead of {home:?}"))
     }
 
     fn of_mount(&self, mount: &Mount, seen: &[Seen<'_>]) -> Option<String> {
@@ -142,6 +174,15 @@ impl Rule<'_> {
         (ours.top == Path::new("/") && self.dir.place_on(below)? == ours.place).then_some(below)
     }
 
+    /// The place of our mount, and the flags that it should have, if it lacks one of what it covers.
+    fn loose(&self) -> Option<(PathBuf, Vec<&'static str>)> {
+        self.mounts.iter().filter(|m| self.is_ours(m)).find_map(|ours| {
+            let (has, below) = (restrictions(ours), restrictions(self.below(ours)?));
+            let lacks: Vec<_> = below.into_iter().filter(|flag| !has.contains(flag)).collect();
+            (!lacks.is_empty()).then(|| (ours.place.clone(), [has, lacks].concat()))
+        })
+    }
+
     fn follows(&self, mount: &Mount) -> bool {
         let groups = [mount.peers, mount.master];
         mount.id == self.home.id || groups.iter().flatten().any(|group| self.groups.contains(group))
@@ -149,7 +190,7 @@ impl Rule<'_> {
 }
 
 /// What a mount does not permit, or shows otherwise.
-fn restrictions(mount: &Mount) -> Vec<&str> {
+fn restrictions(mount: &Mount) -> Vec<&'static str> {
     const ALL: [&str; 6] = ["ro", "nosuid", "nodev", "noexec", "nosymfollow", "idmapped"];
     let has = |flag: &&str| mount.flags.split(',').any(|has| has == *flag);
     ALL.into_iter().filter(has).collect()
@@ -178,8 +219,12 @@ mod tests {
     fn why(here: &str, there: &str, serves: bool) -> Option<String> {
         let here = parse(here.as_bytes());
         let dir = BackingDir::new("/srv/data".into(), 1, &here);
-        let there = View { of: Some("x (7)".into()), mounts: parse(there.as_bytes()) };
-        hindrance(&[View { of: None, mounts: here }, there], &dir, CACHE, serves)
+        let views = [View { pid: 1, of: None, mounts: here }, other(there)];
+        hindrance(&views, &dir, CACHE, serves)
+    }
+
+    fn other(mounts: &str) -> View {
+        View { pid: 7, of: Some("x (7)".into()), mounts: parse(mounts.as_bytes()) }
     }
 
     /// Checks the reason with these mounts in the other namespace; an empty one: it may move.
@@ -264,13 +309,35 @@ mod tests {
                 true,
                 "other flags than the directory",
             ),
-            ("ProtectSystem=strict", read_only(&format!("{SLAVE}{COPY}")), true, "[\"ro\"] instead of []"),
-            ("the same, aside", read_only(SLAVE), false, "[\"ro\"] instead of []"),
+            ("ProtectSystem=strict", read_only(&format!("{SLAVE}{COPY}")), true, ""),
+            ("the same, aside", read_only(SLAVE), false, ""),
             ("other users' numbers", SLAVE.replace("rw master", "rw,idmapped master"), false, "idmapped"),
             ("only times", SLAVE.replace("rw master", "rw,noatime master"), false, ""),
         ] {
             check_there(what, &there, serves, reason);
         }
+        let strict_here = ROOT.replace(" rw,", " ro,");
+        let why = why(&format!("{strict_here}{ASIDE}"), SLAVE, false).unwrap();
+        assert!(why.contains("[] instead of [\"ro\"]"), "it permits more there: {why}");
+    }
+
+    #[test]
+    fn what_comes_into_a_sandbox_should_be_as_strict_as_what_it_covers() {
+        let here = parse(format!("{ROOT}{OURS}").as_bytes());
+        let dir = BackingDir::new("/srv/data".into(), 1, &here);
+        let strict = SLAVE.replace(" rw master", " ro,nosuid master");
+        let found = |there: &str| {
+            let views =
+                [View { pid: 1, of: None, mounts: parse(format!("{ROOT}{OURS}").as_bytes()) }, other(there)];
+            let loose = loose(&views, &dir, CACHE);
+            loose.iter().map(|l| (l.pid, l.should.join(","))).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&format!("{strict}{COPY}")), [(7, "ro,nosuid".to_owned())]);
+        assert_eq!(found(&format!("{strict}{}", COPY.replace(" rw master", " ro,nosuid master"))), []);
+        assert_eq!(found(&format!("{SLAVE}{COPY}")), []);
+        assert_eq!(found(&format!("{SLAVE}{}", COPY.replace(" rw master", " ro master"))), [], "stricter");
+        assert_eq!(found(&format!("{strict}{}", COPY.replace("master:9", ""))).len(), 1);
+        assert_eq!(found(&format!("{OTHER_ROOT}{COPY}")), [], "not on the directory");
     }
 
     #[test]

@@ -100,6 +100,19 @@ pub(crate) fn may_stand_aside(mount: &ServedMount) -> bool {
 }
 
 impl Supervisor {
+    /// After the mount was made. If it fails, a sandbox that shows everything read-only may write there, as to every new mount, and the mount
+    /// stays where it is.
+    pub(crate) fn restrict_copies(&self) {
+        if !may_stand_aside(&self.mount) {
+            return;
+        }
+        let (shown, dir) = (&self.mount.shown, &self.mount.dir);
+        let attempt = Attempt::start(|| aside::restrict_copies(shown, dir)).ok();
+        if let Some(Err(refusal)) = attempt.map(|attempt| attempt.result_within(MOVED_WITHIN)) {
+            log_line(&refusal.what);
+        }
+    }
+
     /// As the worker asks or advises.
     pub(super) fn move_mount(&mut self, goal: Goal) {
         let state = &self.state;

@@ -67,9 +67,10 @@ pub const KEPT: CapabilitySet = USERS
     .union(CapabilitySet::SYS_RESOURCE);
 
 /// The capabilities of the supervisor and the guard of a root's mount: also to see which files other users' processes have
-/// open (`CAP_SYS_PTRACE`), so that a busy mount's users can be named, and to let each worker drop what it does not need
-/// (`CAP_SETPCAP`).
-pub const SUPERVISORS: CapabilitySet = KEPT.union(CapabilitySet::SYS_PTRACE).union(CapabilitySet::SETPCAP);
+/// open (`CAP_SYS_PTRACE`), so that a busy mount's users can be named, to make the mount as strict as its directory in sandboxes
+/// (`CAP_SYS_CHROOT`, for setns(2)), and to let each worker drop what it does not need (`CAP_SETPCAP`).
+pub const SUPERVISORS: CapabilitySet =
+    KEPT.union(CapabilitySet::SYS_PTRACE).union(CapabilitySet::SYS_CHROOT).union(CapabilitySet::SETPCAP);
 
 /// Drops all rights that a worker never needs, for good. Call it before the process has threads.
 ///
