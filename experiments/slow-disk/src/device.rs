@@ -103,6 +103,10 @@ impl Device {
         for requests in ["64", MOST_REQUESTS] {
             let _ = write_value(root, "queue.nr_requests", &name, requests);
         }
+        // A governor that was killed has left a smaller one, which the next disk of this number would have.
+        if let Ok(largest) = root.read(format!("sys/block/{name}/queue/max_hw_sectors_kb")) {
+            let _ = write_value(root, "queue.max_sectors_kb", &name, largest.trim());
+        }
     }
 
     /// Detaches the device from its file, and waits until it is released.
