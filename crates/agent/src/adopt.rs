@@ -3,8 +3,9 @@
 use eke_apply::journal;
 use eke_apply::state;
 use eke_linux::Root;
+use eke_model::applied::Applied;
 use eke_model::config::SwapSettings;
-use eke_model::snapshot::{Applied, Message};
+use eke_model::snapshot::Message;
 use eke_model::step::Prediction;
 
 /// What is in force.
@@ -24,10 +25,7 @@ impl Adopted {
 
     /// The settings, narrowed by the command line of `eke up`.
     pub fn bounded(&self, settings: &SwapSettings) -> SwapSettings {
-        let bounds = self.applied.as_ref().map(|a| a.bounds).unwrap_or_default();
-        let pool_percent =
-            bounds.pool_percent.map_or(settings.pool_percent, |p| p.min(settings.pool_percent));
-        SwapSettings { pool_percent, grow: settings.grow && !bounds.fixed_size, ..settings.clone() }
+        self.applied.as_ref().map(|a| a.bounds).unwrap_or_default().bind(settings)
     }
 
     /// A message for the log and the events.
@@ -50,29 +48,5 @@ pub fn adopt(root: &Root) -> Adopted {
     Adopted {
         applied: state::load(root, state::APPLIED),
         changes: journal::entries(root).ok().map(|entries| entries.len()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use eke_model::snapshot::Bounds;
-
-    use super::*;
-
-    #[test]
-    fn limits_of_the_command_line_bind_the_agent() {
-        let settings = SwapSettings { pool_percent: 50, grow: true, ..SwapSettings::default() };
-        let bounded = |pool_percent, fixed_size| {
-            let applied = Applied {
-                bounds: Bounds { pool_percent, fixed_size, ..Bounds::default() },
-                ..Applied::default()
-            };
-            let s = Adopted { applied: Some(applied), changes: None }.bounded(&settings);
-            (s.pool_percent, s.grow)
-        };
-        assert_eq!(
-            [bounded(None, false), bounded(Some(20), false), bounded(Some(80), true)],
-            [(50, true), (20, true), (50, false)]
-        );
     }
 }

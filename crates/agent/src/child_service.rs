@@ -118,7 +118,7 @@ pub struct ChildServices {
     pub prefetch: ChildService,
     /// `eke-io govern`.
     pub io: ChildService,
-    /// `eke-agent --retrain`.
+    /// `eke lab retrain`.
     pub training: Training,
 }
 

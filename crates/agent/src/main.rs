@@ -6,9 +6,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-use eke_agent::adopt::adopt;
 use eke_agent::child_service::{ChildService, ChildServices};
-use eke_agent::clock::{Clock as _, SystemClock};
+use eke_agent::clock::SystemClock;
 use eke_agent::protect::Start;
 use eke_agent::training::Training;
 use eke_agent::{Ended, Error, Result, lock, protect, run, socket};
@@ -16,8 +15,6 @@ use eke_apply::end;
 use eke_apply::log::Log;
 use eke_linux::{Root, settings};
 use eke_model::text::{harmless, words};
-use eke_swap::measure::Scope;
-use rustix::process::setpriority_process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const USAGE: &str = "eke-agent maintains what `eke up` applied and answers on /run/eke/agent.sock.\n\
@@ -29,8 +26,6 @@ struct Arguments {
     root: Root,
     config: Option<String>,
     up: bool,
-    /// The agent's process id: train a dictionary anew for it, and do nothing else.
-    retrain_for: Option<String>,
 }
 
 /// The exit status of `eke up` if it is done in part: `eke status` shows what is missing.
@@ -52,9 +47,6 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Some(agent) = &arguments.retrain_for {
-        return status(retrain(&arguments, agent));
-    }
     let start = Start::of_this_process();
     protect::lift_limits(start);
     if let Some(status) = arguments.up.then(|| up(&arguments)).flatten() {
@@ -72,37 +64,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Trains a dictionary anew, as a child of the agent, which reads the outcome in its record.
-fn retrain(arguments: &Arguments, agent: &str) -> Result<(), String> {
-    let root = &arguments.root;
-    end::with_parent(root, agent)?;
-    // Nobody waits for it.
-    setpriority_process(None, 19).map_err(|e| format!("cannot take a low priority: {e}"))?;
-    let settings = settings::load(root, arguments.config.as_deref()).map_err(|e| e.to_string())?;
-    let bounded = adopt(root).bounded(&settings.swap);
-    eke_swap::retrain::run(root, &bounded, &Scope::default(), SystemClock.unix_s()).map_err(|e| e.to_string())
-}
-
-fn status(done: Result<(), String>) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            tracing::error!("No dictionary is trained: {why}.");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Parses the arguments; `None` if help was requested. `--root` is for tests: a directory that replaces `/`. `--retrain-for` is for the agent itself.
+/// Parses the arguments; `None` if help was requested. `--root` is for tests: a directory that replaces `/`.
 fn arguments(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut arguments = Arguments { root: Root::host(), config: None, up: false, retrain_for: None };
+    let mut arguments = Arguments { root: Root::host(), config: None, up: false };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
             "--root" => arguments.root = Root::at(value()?),
             "--config" => arguments.config = Some(value()?),
             "--up" => arguments.up = true,
-            "--retrain-for" => arguments.retrain_for = Some(value()?),
             "-h" | "--help" => return Ok(None),
             _ => return Err(format!("\"{word}\" is not an option")),
         }
@@ -165,9 +135,10 @@ fn child(arguments: &Arguments, name: &str, verb: &str) -> ChildService {
     ChildService::of(program, command_line(arguments, &[verb, "--end-with", &std::process::id().to_string()]))
 }
 
+/// By `eke`, which can measure: this program's code is locked in memory.
 fn training(arguments: &Arguments) -> Training {
-    let words = command_line(arguments, &["--retrain-for", &std::process::id().to_string()]);
-    beside("eke-agent").map_or_else(Training::default, |program| Training::of(program, words))
+    let words = command_line(arguments, &["lab", "retrain", "--end-with", &std::process::id().to_string()]);
+    beside("eke").map_or_else(Training::default, |program| Training::of(program, words))
 }
 
 /// The words of a child's command line: these, and this process' own options.

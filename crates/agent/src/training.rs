@@ -15,7 +15,7 @@ pub struct Training {
 }
 
 impl Training {
-    /// By this program. It must end when the agent does (`PR_SET_PDEATHSIG`).
+    /// By this program, with these arguments. It must end when the agent does (`PR_SET_PDEATHSIG`).
     pub fn of(program: PathBuf, arguments: Vec<String>) -> Self {
         Self { command: Some((program, arguments)), child: None }
     }
@@ -77,12 +77,10 @@ mod tests {
 
     #[test]
     fn a_program_that_is_gone_is_named() {
-        let mut training = Training::of("/nowhere/eke-agent".into(), Vec::new());
+        let mut training = Training::of("/nowhere/eke".into(), Vec::new());
         let why = training.start().unwrap_err().text;
         assert!(
-            why.starts_with(
-                "No new dictionary can be trained: /nowhere/eke-agent cannot be started: No such"
-            ),
+            why.starts_with("No new dictionary can be trained: /nowhere/eke cannot be started: No such"),
             "{why}"
         );
         assert!(!training.has_ended() && Training::default().start().is_err());

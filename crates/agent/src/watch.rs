@@ -10,12 +10,12 @@ use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::read::swap_in_use;
 use eke_linux::sampler::Sampler;
+use eke_model::applied::Bounds;
 use eke_model::config::{Enabled, Settings};
 use eke_model::model::Model;
 use eke_model::sample::Sample;
 use eke_model::snapshot::{
-    AgentState, Bounds, Event, IoState, Machine, Message, PrefetchState, Response, Snapshot,
-    waits_with_plenty,
+    AgentState, Event, IoState, Machine, Message, PrefetchState, Response, Snapshot, waits_with_plenty,
 };
 use eke_model::units::Bytes;
 use eke_swap::live::facts::MachineLoad;

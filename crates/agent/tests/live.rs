@@ -323,10 +323,9 @@ fn a_dictionary_that_the_kernel_refuses_does_not_keep_the_second_device_away() {
     assert!(events[0].contains("the dictionary of zram1: cannot write") && events[0].contains("disksize"));
 }
 
-/// eke's zram1 of 64 MiB with a level, and with a dictionary that ends here.
-fn apply_with_dictionary(root: &Root, content: &[u8]) {
-    let dictionary = Dictionary::of(content).unwrap();
-    let spec = ZramSpec {
+/// A device of 64 MiB with a level and this dictionary.
+fn with_dictionary(dictionary: &Dictionary, priority: i16) -> ZramSpec {
+    ZramSpec {
         algorithm: "zstd".into(),
         params: Some("level=8".into()),
         dictionary: Some(dictionary.path()),
@@ -335,8 +334,14 @@ fn apply_with_dictionary(root: &Root, content: &[u8]) {
         backing_encrypted: false,
         backing_file: None,
         disksize: Bytes::mib(64),
-        swap_priority: Some(100),
-    };
+        swap_priority: Some(priority),
+    }
+}
+
+/// eke's zram1 of 64 MiB with a level, and with a dictionary that ends here.
+fn apply_with_dictionary(root: &Root, content: &[u8]) {
+    let dictionary = Dictionary::of(content).unwrap();
+    let spec = with_dictionary(&dictionary, 100);
     let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
     plan.push(Step::AddZram(spec), Reason::new("a test"));
     Session::open(root, "swap").unwrap().apply_plan(&plan).unwrap();

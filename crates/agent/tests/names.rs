@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use common::{Agent, Connection, STATUS, connect_as};
 use eke_apply::state;
-use eke_model::snapshot::{Applied, Event, NOBODY, Response, Snapshot};
+use eke_model::applied::Applied;
+use eke_model::snapshot::{Event, NOBODY, Response, Snapshot};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
 use eke_testkit::wait::wait_for;

@@ -16,7 +16,7 @@ use common::{Process, connect, spawn};
 use eke_agent::socket;
 use eke_apply::session::Session;
 use eke_apply::{journal, state};
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::program::{end_of, output, text_of};

@@ -10,7 +10,7 @@ use crate::sys;
 use eke_linux::error::{Error, Result};
 use eke_linux::root::Root;
 
-/// The applied plan ([`eke_model::snapshot::Applied`]), for the agent and `eke status`; ends with the boot.
+/// The applied plan ([`eke_model::applied::Applied`]), for the agent and `eke status`; ends with the boot.
 pub const APPLIED: &str = "run/eke/applied.json";
 /// The state that `eke-prefetch` publishes ([`eke_model::snapshot::PrefetchState`]); ends with the boot.
 pub const PREFETCH: &str = "run/eke/prefetch.json";

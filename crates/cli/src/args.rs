@@ -263,6 +263,12 @@ impl Verb {
 pub enum Lab {
     /// The far end of `eke link` without ssh: prints a token and sends zeros to clients that know it, until a line arrives on standard input
     LinkEnd,
+    /// Trains a dictionary for zram anew, as a child of the agent
+    Retrain {
+        /// The agent's process
+        #[arg(long, value_name = "PID")]
+        end_with: String,
+    },
     /// All others are executed by `eke-bench`
     #[command(external_subcommand)]
     Other(Vec<OsString>),

@@ -24,7 +24,8 @@ use std::time::{Duration, SystemTime};
 
 use common::{Ran, build_bench, build_cache, command, eke};
 use eke_io::counters::{Device, Requester, Window};
-use eke_model::snapshot::{AgentState, Applied, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
+use eke_model::applied::Applied;
+use eke_model::snapshot::{AgentState, Event, IoDisk, IoState, PrefetchState, Response, Snapshot};
 use eke_model::step::{Plan, Reason, Step};
 use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
 use eke_prefetch_model::{FileSet, Kind, Launch, LaunchEnd, Pages, Program, Span, Stamp, Touched, UsedBy};

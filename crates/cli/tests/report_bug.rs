@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use common::eke;
 use eke_apply::journal::record::{Intent, Phase, Record, Undo};
 use eke_apply::state;
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 

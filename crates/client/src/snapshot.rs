@@ -7,9 +7,10 @@ use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::read::{monotonic_ms, swap_in_use};
 use eke_linux::sampler::Sampler;
+use eke_model::applied::Applied;
 use eke_model::model::Model;
 use eke_model::sample::Sample;
-use eke_model::snapshot::{Applied, Machine, Snapshot, waits_with_plenty};
+use eke_model::snapshot::{Machine, Snapshot, waits_with_plenty};
 use eke_present::exit::{Outcome, Status};
 
 use crate::agent;

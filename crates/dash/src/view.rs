@@ -1,7 +1,8 @@
 //! The page's data, and their source. They have no names of a user's files except the history's, if that is broken: all users of a machine
 //! can read a port of 127.0.0.1.
 
-use eke_model::snapshot::{Applied, Snapshot};
+use eke_model::applied::Applied;
+use eke_model::snapshot::Snapshot;
 use eke_model::step::Prediction;
 use eke_model::units::Bytes;
 use serde::Serialize;

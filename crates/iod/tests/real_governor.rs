@@ -4,6 +4,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -58,25 +59,12 @@ fn a_killed_governor_leaves_what_down_restores() {
     let device = name(disk.device());
     let before: Vec<String> =
         ["max_sectors_kb", "wbt_lat_usec", "nr_requests"].map(|f| setting(&root, &device, f)).to_vec();
-    let governor = Command::new(env!("CARGO_BIN_EXE_eke-io"))
-        .args(["govern", "--device", &device, "--root"])
-        .arg(dir.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut governor = KilledOnDrop(governor);
+    let mut governor = govern(&["--device", &device], dir.path());
     let done = AtomicBool::new(false);
     let (changed, waits) = std::thread::scope(|scope| {
         let _end = RaiseOnDrop(&done);
         scope.spawn(|| load(disk.device(), &done));
-        let (send, lines) = channel();
-        let out = BufReader::new(governor.0.stdout.take().unwrap()).lines().map_while(Result::ok);
-        // All of them, so that it need not wait for a reader.
-        std::thread::spawn(move || out.for_each(|line| drop(send.send(line))));
-        // It need not find anything to change on a machine that does much else.
-        let end = Instant::now() + 3 * BOUND;
-        let next = || lines.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
-        let changed = std::iter::from_fn(next).find(|line| line.contains("\"changed\""));
+        let changed = first_change(&mut governor);
         let waits = matches!(governor.0.try_wait(), Ok(None));
         // every ten seconds, or never if it ended
         let reported = || state::load::<IoState>(&root, state::IO).is_some_and(|io| io.late_ms > 0);
@@ -103,6 +91,25 @@ fn a_killed_governor_leaves_what_down_restores() {
     disk.detach().unwrap();
 }
 
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn govern(words: &[&str], root: &Path) -> KilledOnDrop {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_eke-io"));
+    program.arg("govern").args(words).arg("--root").arg(root);
+    KilledOnDrop(program.stdout(Stdio::piped()).spawn().unwrap())
+}
+
+/// Its first change as a line, if there is one in time: it need not find anything to change on a machine that does much else.
+#[expect(clippy::unwrap_used, reason = "test code")]
+fn first_change(governor: &mut KilledOnDrop) -> Option<String> {
+    let (send, lines) = channel();
+    let out = BufReader::new(governor.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+    // All of them, so that it need not wait for a reader.
+    std::thread::spawn(move || out.for_each(|line| drop(send.send(line))));
+    let end = Instant::now() + 3 * BOUND;
+    let next = || lines.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+    std::iter::from_fn(next).find(|line| line.contains("\"changed\""))
+}
+
 /// Every miss of the page cache is a read that a process waits for, though the file system marks it as readahead.
 #[test]
 fn reads_through_the_page_cache_starve_too() {
@@ -112,23 +119,12 @@ fn reads_through_the_page_cache_starve_too() {
     let _clean = SameDisks::start();
     let (dir, _root) = own_journal();
     let disk = slow_disk(slow(), Bytes::mib(256));
-    let governor = Command::new(env!("CARGO_BIN_EXE_eke-io"))
-        .args(["govern", "--now-only", "--device", &name(disk.device()), "--root"])
-        .arg(dir.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut governor = KilledOnDrop(governor);
+    let mut governor = govern(&["--now-only", "--device", &name(disk.device())], dir.path());
     let done = AtomicBool::new(false);
     let changed = std::thread::scope(|scope| {
         let _end = RaiseOnDrop(&done);
         scope.spawn(|| buffered_load(disk.device(), &done));
-        let (send, lines) = channel();
-        let out = BufReader::new(governor.0.stdout.take().unwrap()).lines().map_while(Result::ok);
-        std::thread::spawn(move || out.for_each(|line| drop(send.send(line))));
-        let end = Instant::now() + 3 * BOUND;
-        let next = || lines.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
-        let changed = std::iter::from_fn(next).find(|line| line.contains("\"changed\""));
+        let changed = first_change(&mut governor);
         drop(governor);
         changed
     });

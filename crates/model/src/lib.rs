@@ -11,10 +11,12 @@
 //! - [`histogram`]: latencies in powers of two
 //! - [`date`]: dates in UTC; [`span`]: parses durations; [`path_text`]: paths in JSON
 //! - [`text`]: foreign text for a terminal or a log; [`shell`]: words of a command line; [`repeats`]: how often a log has lines of one kind
+//! - [`applied`]: the plan as applied, for whoever follows `eke up`
 //! - [`snapshot`]: what `status` shows, and the messages on the agent's socket
 //!
 //! Invariant: nothing here opens a file, asks for the time or knows an absolute path of the machine.
 
+pub mod applied;
 pub mod config;
 pub mod date;
 pub mod guard;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::model::Model;
 use crate::sample::{Memory, Pressure, Sample, VmCounters};
-use crate::step::{Plan, Prediction};
+use crate::step::Prediction;
 use crate::units::{Bytes, Nanos};
 
 /// A client's request.
@@ -400,36 +400,6 @@ impl<T: Into<String>> From<T> for Message {
     fn from(text: T) -> Self {
         Self { text: text.into(), important: false, program: None, is_end: false }
     }
-}
-
-/// What `eke up` leaves for the agent and for `eke status`: the plan as applied.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct Applied {
-    /// Seconds since 1970.
-    pub unix_s: u64,
-    /// The applied plans.
-    pub plans: Vec<Plan>,
-    /// Limits from the command line; they bind the agent, too.
-    pub bounds: Bounds,
-}
-
-/// Limits given to `eke up` on its command line, beyond the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct Bounds {
-    /// The pool's largest share of RAM in percent.
-    pub pool_percent: Option<u32>,
-    /// Whether a size was given; then the agent adds no device.
-    pub fixed_size: bool,
-    /// Throttle writers while reads starve, whatever the configuration says.
-    pub govern_io: bool,
-    /// Reads are slow here, so the governor runs if the configuration leaves it to the measurement.
-    pub governor: bool,
-    /// Launches wait for the disk here, so prefetch runs if the configuration leaves it to the measurement.
-    pub prefetch: bool,
 }
 
 #[cfg(test)]

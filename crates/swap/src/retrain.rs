@@ -6,10 +6,10 @@
 
 use eke_apply::state;
 use eke_linux::{Root, read};
+use eke_model::applied::Applied;
 use eke_model::config::SwapSettings;
 use eke_model::date::time;
 use eke_model::sample::SwapArea;
-use eke_model::snapshot::Applied;
 use eke_model::step::{PlannedStep, Reason, Step, ZramSpec};
 use eke_model::units::{Bytes, MIB};
 use serde::{Deserialize, Serialize};

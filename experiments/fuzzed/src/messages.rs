@@ -3,7 +3,7 @@
 use eke_cache_mounts::line::{Line, REQUEST_MOST, parse};
 use eke_cache_mounts::status;
 use eke_metrics::{Format, Reading, text as metrics};
-use eke_model::snapshot;
+use eke_model::{applied, snapshot};
 use eke_present::refresh::Refresh;
 use eke_top::View;
 use eke_top::view::{Key, Means};
@@ -20,7 +20,7 @@ pub fn agent_messages(data: &[u8]) {
     if let Ok(request) = eke_agent::request::decode(data, true) {
         comes_back(&request);
     }
-    if let Ok(applied) = serde_json::from_slice::<snapshot::Applied>(data) {
+    if let Ok(applied) = serde_json::from_slice::<applied::Applied>(data) {
         comes_back(&applied);
     }
     let Ok(answer) = serde_json::from_slice::<snapshot::Response>(data) else { return };

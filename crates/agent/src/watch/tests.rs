@@ -1,7 +1,8 @@
 use std::cell::Cell;
 
 use eke_apply::session::Session;
-use eke_model::snapshot::{Applied, IoLatency};
+use eke_model::applied::Applied;
+use eke_model::snapshot::IoLatency;
 use eke_model::step::{Plan, Prediction, Reason};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::wait::wait_for;

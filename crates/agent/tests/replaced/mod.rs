@@ -1,6 +1,6 @@
 //! A dictionary whose data has changed: when the agent asks for a training, and how the older device goes.
 
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_model::step::{PlannedStep, Prediction};
 use eke_swap::retrain::{Newest, RECORD, Record};
 
@@ -9,17 +9,7 @@ use super::*;
 /// Adds a device with a dictionary, as a process that ends here.
 fn add(root: &Root, content: &[u8], priority: i16) -> Result<Option<String>, eke_linux::Error> {
     let dictionary = Dictionary::of(content).unwrap();
-    let spec = ZramSpec {
-        algorithm: "zstd".into(),
-        params: Some("level=8".into()),
-        dictionary: Some(dictionary.path()),
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(64),
-        swap_priority: Some(priority),
-    };
+    let spec = with_dictionary(&dictionary, priority);
     act::grow(root, &PlannedStep { step: Step::AddZram(spec), reason: Reason::new("a test") })
 }
 

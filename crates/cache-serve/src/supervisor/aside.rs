@@ -79,8 +79,7 @@ impl Aside {
         Some(AsideStats { since_s: last.at.elapsed().as_secs(), why: last.left.reason.sentence().into() })
     }
 
-    /// For the status.
-    /// After so long without another attempt nobody wants it to move any more.
+    /// Why it has not moved, for the status. Long after the last attempt nobody wants it to move any more.
     pub(super) fn not_moved(&self) -> Option<String> {
         let (why, at) = self.not_moved.as_ref()?;
         (at.elapsed() < TRIED_AGAIN_WITHIN).then(|| why.clone())

@@ -71,6 +71,13 @@ impl Remote {
 }
 
 fn attr(ino: u64) -> FileAttr {
+    let (kind, perm) =
+        if ino == ROOT { (FileType::Directory, 0o755) } else { (FileType::RegularFile, 0o644) };
+    attributes(ino, kind, perm)
+}
+
+/// Those of an empty file or a directory of this user, from 1970.
+pub fn attributes(ino: u64, kind: FileType, perm: u16) -> FileAttr {
     FileAttr {
         ino: INodeNo(ino),
         size: 0,
@@ -79,8 +86,8 @@ fn attr(ino: u64) -> FileAttr {
         mtime: UNIX_EPOCH,
         ctime: UNIX_EPOCH,
         crtime: UNIX_EPOCH,
-        kind: if ino == ROOT { FileType::Directory } else { FileType::RegularFile },
-        perm: if ino == ROOT { 0o755 } else { 0o644 },
+        kind,
+        perm,
         nlink: 1,
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),

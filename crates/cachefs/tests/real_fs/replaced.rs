@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use eke_cachefs::fs::{Caller, Fs, Options};
 use eke_cachefs::node::NoLedger;
@@ -18,6 +18,7 @@ use rustix::fs::{Mode, OFlags, open};
 use tempfile::TempDir;
 
 use super::mounted::detach;
+use super::remote::attributes;
 
 const ROOT: u64 = 1;
 const ROOTS: Caller = Caller { uid: 0, gid: 0, pid: 0, resent: false };
@@ -44,23 +45,7 @@ impl Remote {
 
 fn attr(ino: u64) -> FileAttr {
     let is_file = [BEFORE[1], AFTER[1]].contains(&ino);
-    FileAttr {
-        ino: INodeNo(ino),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: if is_file { FileType::RegularFile } else { FileType::Directory },
-        perm: 0o755,
-        nlink: 1,
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
-    }
+    attributes(ino, if is_file { FileType::RegularFile } else { FileType::Directory }, 0o755)
 }
 
 impl Filesystem for Remote {

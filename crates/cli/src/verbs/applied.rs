@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use eke_apply::journal;
 use eke_apply::state;
 use eke_linux::read;
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::Far;
 use eke_swap::decide;

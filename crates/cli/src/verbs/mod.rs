@@ -24,6 +24,7 @@ mod prefetch;
 mod program;
 mod recording;
 mod report_bug;
+mod retrain;
 mod run;
 mod status;
 mod top;
@@ -184,6 +185,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Man { verb, directory }) => pages::man(&verb, directory.as_deref()),
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
         Some(Verb::Lab(Lab::LinkEnd)) => link::end(),
+        Some(Verb::Lab(Lab::Retrain { end_with })) => retrain::run(&context, &end_with),
         Some(Verb::Lab(Lab::Other(words))) => laboratory::run(&context, &["lab"], &words),
         Some(Verb::Stressor { spec }) => {
             Ok(eke_present::exit::Status::Of(eke_sandbox::stressor::program(&spec)))

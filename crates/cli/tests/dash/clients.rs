@@ -40,9 +40,7 @@ fn page_of(address: &str) -> Option<Browser> {
     Some(browser)
 }
 
-/// Of the agent's 8 MiB the installed program's own pages take 3.6 (Linux 6.18); those of an unoptimised build are twice as many, and do not count here.
-const AGENTS_MEMORY_KIB: u64 = 2 << 10;
-
+/// The limit also fits unoptimised builds, which are larger than the installed one.
 #[test]
 fn all_clients_at_once_are_served_by_a_small_agent() {
     let environment = Environment::new();
@@ -68,7 +66,7 @@ fn all_clients_at_once_are_served_by_a_small_agent() {
         assert!(scrape.status == 200 && scrape.body.contains("\neke_agent_up 1\n"), "{}", scrape.body);
         let status = eke(&["--root", environment.root(), "status"]);
         assert!(status.stdout.contains(&format!("agent {pid} up")), "{}", status.shown());
-        highest = highest.max(kib(pid, "VmRSS") - kib(pid, "RssFile"));
+        highest = highest.max(kib(pid, "VmRSS"));
         std::thread::sleep(PAUSE);
     }
     top.shows(&format!("agent {pid}, up"));
@@ -76,10 +74,11 @@ fn all_clients_at_once_are_served_by_a_small_agent() {
         browser.until("#state-text", "the agent's", |t| t.contains(&format!("process {pid}")));
         assert_eq!(browser.complaints(), Vec::<String>::new());
     }
+    let peak = kib(pid, "VmHWM");
     println!(
-        "the agent, with eke top, a page, a scraper and eke status: {highest} KiB beside its program's pages"
+        "the agent, with eke top, a page, a scraper and eke status: {highest} KiB, at its highest {peak} KiB"
     );
-    assert!(highest > 0 && highest < AGENTS_MEMORY_KIB, "{highest} KiB");
+    assert!(highest > 0 && peak < 8 << 10, "{peak} KiB");
 
     drop(browser);
     top.press(b"q");

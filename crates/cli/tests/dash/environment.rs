@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use eke_apply::session::Session;
 use eke_apply::state;
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_model::step::{Plan, Prediction, Reason, Step};
 use eke_model::units::Nanos;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, Measured};

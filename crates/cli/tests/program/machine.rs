@@ -1,7 +1,7 @@
 //! Machines that offer less, and images of others.
 
 use eke_apply::state;
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
 

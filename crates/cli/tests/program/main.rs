@@ -8,6 +8,7 @@ mod configuration;
 mod hung_agent;
 mod machine;
 mod output;
+mod retraining;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

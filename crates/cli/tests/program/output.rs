@@ -2,7 +2,7 @@
 
 use eke_apply::session::Session;
 use eke_apply::state;
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 

@@ -7,7 +7,7 @@ use eke_client::snapshot::Reader;
 use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View};
 use eke_linux::Root;
 use eke_metrics::Cache;
-use eke_model::snapshot::Applied;
+use eke_model::applied::Applied;
 use eke_model::step::Step;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured, label};
 

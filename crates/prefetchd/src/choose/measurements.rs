@@ -10,7 +10,7 @@ use eke_prefetch_disk::{DiskIdentity, Measured};
 
 /// The most disks; the longest unmeasured go.
 const MOST: usize = 32;
-/// A smaller change of a disk's costs is not worth a new profile.
+/// A smaller change of a disk's costs makes no new profile.
 const LEAST_CHANGE: f64 = 1.25;
 /// So many launches in a row that waited far less than predicted are a reason to measure again.
 const DOUBTS: u32 = 5;

@@ -5,8 +5,8 @@ use eke_linux::Root;
 use eke_linux::cgroup::limit;
 use eke_linux::parse::mountinfo;
 use eke_linux::read;
+use eke_model::applied::Applied;
 use eke_model::config::SwapSettings;
-use eke_model::snapshot::Applied;
 use eke_model::step::Step;
 use eke_swap::facts::Facts;
 
