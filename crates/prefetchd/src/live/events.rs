@@ -27,9 +27,7 @@ impl Process<'_> {
 
     pub(super) fn exited(&mut self, pid: u32, now: Now) {
         let root = self.root;
-        let heir = |cold: &ColdLaunch| {
-            process::heir(root, &cold.exe, cold.user, now.mono.saturating_sub(cold.executed))
-        };
+        let heir = |cold: &ColdLaunch| process::heir(root, &cold.exe, cold.user, cold.executed);
         for cut_short in self.reads.launches.ended(pid, &heir) {
             self.probe.set_incomplete(cut_short);
         }

@@ -120,9 +120,13 @@ pub fn is_younger(root: &Root, pid: u32, age: Duration) -> Option<bool> {
     process_stat::parse(&text(root, pid, "stat")?).map(|stat| stat.start_ticks >= earliest)
 }
 
-/// A process of this executable and real user that began at most `age` ago: of a program that forks and exits, the child. Its parent does not show it,
-/// because that is gone.
-pub fn heir(root: &Root, exe: &Path, user: u32, age: Duration) -> Option<u32> {
+/// A process of this executable and real user that began after `executed` (CLOCK_MONOTONIC): of a program that forks and exits, the child. Its parent does
+/// not show it, because that is gone.
+pub fn heir(root: &Root, exe: &Path, user: u32, executed: Duration) -> Option<u32> {
+    // By the clock, not by the event's time: the child may have begun within the milliseconds between. Its own time is rounded down to a tick.
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let since = Duration::try_from(now).unwrap_or_default().saturating_sub(executed);
+    let age = since + Duration::from_millis(TICK_MS);
     let is_young = |pid: u32| is_younger(root, pid, age) == Some(true);
     let is_of_user = |pid: u32| parent_and_user(root, pid).is_some_and(|(_, of)| of == user);
     let is_it =
