@@ -43,6 +43,9 @@ pub struct Knob {
     /// Whether 0 means that another setting applies; then 0 cannot be written (`dirty_bytes` in
     /// Documentation/admin-guide/sysctl/vm.rst).
     pub yields_at_zero: bool,
+    /// Another setting of the target, and its value with which the kernel switches this one off, but only before anybody wrote it. With that value
+    /// eke restores 0.
+    pub off_with: Option<(&'static str, &'static str)>,
     /// Whether the target may be empty: the root group of cgroup v1 has no name.
     pub at_root_too: bool,
     /// Whether its undo must wait until everything newer is undone.
@@ -61,6 +64,7 @@ const COMMON: Knob = Knob {
     changes_with_it: &[],
     inherited_by: None,
     yields_at_zero: false,
+    off_with: None,
     at_root_too: false,
     undone_last: false,
 };
@@ -190,7 +194,8 @@ knobs! {
     "queue.max_sectors_kb" "sys/block/*/queue/max_sectors_kb" Plain "KiB" "2.6.10" WriteOld
         "The largest request: a read waits for the request in flight, so large writes delay reads on a slow disk.";
     "queue.wbt_lat_usec" "sys/block/*/queue/wbt_lat_usec" Plain "µs, 0 off" "4.10" WriteOld
-        "Throttles writeback while reads take longer than this; the restored value no longer counts as the kernel's default.";
+        "Throttles writeback while reads take longer than this; the restored value no longer counts as the kernel's default, so a later switch to BFQ leaves it on."
+        { off_with: Some(("queue.scheduler", "bfq")) };
     "iosched.read_expire" "sys/block/*/queue/iosched/read_expire" Plain "ms" "2.6.10 (mq-deadline)" WriteOld
         "A read that waited this long goes first.";
     "iosched.write_expire" "sys/block/*/queue/iosched/write_expire" Plain "ms" "2.6.10 (mq-deadline)" WriteOld

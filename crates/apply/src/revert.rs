@@ -192,6 +192,14 @@ fn write_old(
             "{path} is {now}, but eke had set {new} (before: {old}): somebody else changed it since"
         )));
     }
+    if knob.off_with.is_some_and(|(other, value)| read_value(root, other, target).is_ok_and(|is| is == value))
+    {
+        write_value(root, name, target, "0")?;
+        return Ok(Outcome::Restored(format!(
+            "{} is 0: this disk's scheduler of today switches it off",
+            path.display()
+        )));
+    }
     if !(old == "0" && knob.yields_at_zero) {
         write_value(root, name, target, old)?;
     }

@@ -162,16 +162,21 @@ impl Session {
         }
     }
 
-    /// Undoes all changes of this owner, newest first, and closes the journal if it is then empty.
+    /// Undoes all changes of this owner, newest first, and closes the journal if it is then empty. One that cannot be undone
+    /// holds up only those that must wait for newer ones.
     ///
     /// # Errors
     /// As in [`Session::undo`], for the first change that cannot be undone.
     pub fn undo_own(&mut self) -> Result<()> {
         let mut entries = self.journal.entries()?;
         entries.retain(|e| e.intent.owner == self.owner);
+        let mut all = Ok(());
         for entry in entries.iter().rev() {
-            self.undo(entry.seq)?;
+            if all.is_ok() || !revert::waits(&entry.intent.undo) {
+                all = all.and(self.undo(entry.seq));
+            }
         }
+        all?;
         if self.journal.entries()?.is_empty() {
             self.journal.clear()?;
         }

@@ -57,6 +57,7 @@ fn with_systemd_each_cache_has_a_unit_of_its_own() {
         text.contains("ExecStart=/usr/bin/eke cache mount --foreground \"--no-watch\" \"/srv/www\"\n"),
         "{text}"
     );
+    assert!(text.contains("\nConditionFileIsExecutable=/usr/bin/eke\n"), "{text}");
     let wanted = "etc/systemd/system/multi-user.target.wants/eke-cache-srv-www.service";
     assert_eq!(fs::read_link(dir.path().join(wanted)).unwrap(), Path::new("/").join(unit));
     let again = changes(&root, "/usr/bin", &cache("/srv/www")).unwrap_err().to_string();

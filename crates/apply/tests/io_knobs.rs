@@ -6,7 +6,7 @@ use eke_apply::revert;
 use eke_apply::session::{AppliedStep, Session};
 use eke_linux::Root;
 use eke_model::step::{PlannedStep, Reason, Step};
-use eke_testkit::fake_kernel::FakeKernel;
+use eke_testkit::fake_kernel::{FakeKernel, Faults};
 
 #[expect(clippy::unwrap_used, reason = "test code")]
 fn set(root: &Root, knob: &str, target: &str, value: &str) -> AppliedStep {
@@ -84,6 +84,52 @@ fn a_value_changed_by_others_is_left_alone() {
     machine.put("sys/block/sda/queue/wbt_lat_usec", "75000\n");
     assert!(matches!(&down(&root)[..], [revert::Outcome::Kept(_)]));
     assert_eq!(now(&root, "sys/block/sda/queue/wbt_lat_usec"), "75000");
+}
+
+#[test]
+fn a_throttle_that_bfq_would_have_switched_off_is_restored_as_off() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    machine.put("sys/block/sda/queue/wbt_lat_usec", "75000\n");
+    machine.put("sys/block/sda/queue/scheduler", "none [mq-deadline] bfq\n");
+    set(&root, "queue.wbt_lat_usec", "sda", "18750");
+    machine.put("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n");
+    assert!(matches!(&down(&root)[..], [revert::Outcome::Restored(_)]));
+    assert_eq!(now(&root, "sys/block/sda/queue/wbt_lat_usec"), "0");
+    assert!(journal::entries(&root).unwrap().is_empty());
+}
+
+#[test]
+fn a_disk_that_refuses_its_old_value_holds_no_other_up() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    for disk in ["sda", "sdb", "sdc"] {
+        machine.put(&format!("sys/block/{disk}/queue/nr_requests"), "64\n");
+        set(&root, "queue.nr_requests", disk, "8");
+    }
+    let errors = vec![("sdb/queue/nr_requests".to_owned(), 22, usize::MAX)];
+    machine.set_faults(Faults { errors, ..Faults::default() });
+    let mut session = Session::open(&root, "io").unwrap();
+    let refused = session.undo_own().unwrap_err().to_string();
+    assert!(refused.contains("sdb/queue/nr_requests"), "{refused}");
+    let all = ["sda", "sdb", "sdc"].map(|disk| now(&root, &format!("sys/block/{disk}/queue/nr_requests")));
+    assert_eq!(all, ["64", "8", "64"]);
+    machine.set_faults(Faults::default());
+    session.undo_own().unwrap();
+    assert_eq!(now(&root, "sys/block/sdb/queue/nr_requests"), "64");
+}
+
+/// zswap must not return while zram still holds pages.
+#[test]
+fn what_waits_for_a_change_that_cannot_be_undone_waits() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    set(&root, "zswap.max_pool_percent", "", "30");
+    set(&root, "vm.swappiness", "", "100");
+    let errors = vec![("vm/swappiness".to_owned(), 22, usize::MAX)];
+    machine.set_faults(Faults { errors, ..Faults::default() });
+    Session::open(&root, "io").unwrap().undo_own().unwrap_err();
+    assert_eq!(now(&root, "sys/module/zswap/parameters/max_pool_percent"), "30");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use eke_cache_shared::frame::{EngineState, Reply};
+use eke_cache_shared::frame::{EngineState, Reply, VERSION};
 use eke_cache_shared::info;
 use redis::{RedisError, Value};
 
@@ -103,6 +103,13 @@ impl State {
             failed: self.failing().values().next().cloned().unwrap_or_default(),
         }
     }
+}
+
+/// Reports to a worker of another version, which may read no other message, that it needs another mount. Returns the same.
+pub fn other_version(socket: &OwnedFd, theirs: &str) -> io::Error {
+    let failed = format!("eke-cache-shared is {VERSION}, this mount's eke-cache {theirs}: mount anew");
+    reply(socket, &Reply::Engine(EngineState { failed: failed.clone(), ..EngineState::default() }));
+    io::Error::other(failed)
 }
 
 /// Starts the thread that reports to the worker.

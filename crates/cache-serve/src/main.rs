@@ -21,7 +21,8 @@ const USAGE: &str = "`eke cache mount DIR` starts this program.
     eke-cache serve [--force] < SETTINGS
 
 Mounts with the settings (JSON) on standard input, prints one line, {\"ready\":…} or {\"error\":…}, and serves until it is unmounted.
-Later messages go to standard error. --force: mount also over a directory where programs have files open for writing.
+Later messages go to standard error. --force: mount also over a directory where programs have files open for writing, or
+that an NFS server exports.
 
     eke-cache DIR PLACE [-o OPTIONS]
 

@@ -49,7 +49,7 @@ pub struct ServeOptions {
     pub shutdown: UnixStream,
     /// The start is reported here, in one line.
     pub report: File,
-    /// Mount also over a directory where programs have files open for writing.
+    /// Mount also over a directory where programs have files open for writing, or that an NFS server exports.
     pub force: bool,
     /// Options for tests alone.
     pub tests: TestOptions,
@@ -130,7 +130,7 @@ fn prepare(settings: Settings, options: &ServeOptions) -> Result<Prepared, Refus
     let hot = hot_file(&settings, options);
     let spill = settings.spill.as_ref().map(|spill| SpillDir::open(spill, &checked)).transpose()?;
     let shared = shared_place(&settings, &checked, options)?;
-    let (mounted, notes) = mount_unless_written(&settings, &checked, options.force)?;
+    let (mounted, notes) = mount_unless_used(&settings, &checked, options.force)?;
     match agree(&mounted, &settings, options) {
         Ok(grant) => {
             let Mounted { by, device, shown } = mounted;
@@ -191,6 +191,28 @@ fn hot_file(settings: &Settings, options: &ServeOptions) -> Result<HotFile, Stri
     let state = of_test.or_else(StateDir::host);
     let state = state.ok_or("there is no place for the list: neither XDG_STATE_HOME nor HOME is set")?;
     HotFile::open(&state, &settings.dir, &settings.place)
+}
+
+/// Mounts. Where programs write, or an NFS server exports the place, only with `force`. Returns warnings for the user, too.
+fn mount_unless_used(
+    settings: &Settings,
+    checked: &Checked,
+    force: bool,
+) -> Result<(Mounted, Vec<String>), Error> {
+    let exported = check_not_exported(checked, force)?;
+    let (mounted, notes) = mount_unless_written(settings, checked, force)?;
+    Ok((mounted, notes.into_iter().chain(exported).collect()))
+}
+
+/// Checks that no client of an NFS server gets to the mount, here and at a second place. With `force` it is a warning for the user.
+fn check_not_exported(checked: &Checked, force: bool) -> Result<Option<String>, Error> {
+    let Some(export) = mount::export_of(&Root::host(), &checked.place) else { return Ok(None) };
+    if !force {
+        return Err(Error::Exported { place: checked.place.clone(), export });
+    }
+    Ok(Some(format!(
+        "the kernel's NFS server exports {export:?}: its clients get the error ESTALE (\"Stale file handle\") for files of the mount that the kernel has forgotten"
+    )))
 }
 
 /// Mounts. Over the directory itself only if no program writes there, or with `force`. It scans before the mount and once more after

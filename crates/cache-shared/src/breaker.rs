@@ -52,9 +52,9 @@ impl Breaker {
         }
     }
 
-    /// True while nobody asks.
-    pub fn is_open(&self) -> bool {
-        self.pause_us > 0
+    /// True while nobody asks, and then as long again. If nobody needed that part until then, nobody knows any more how it is.
+    pub fn is_open(&self, now_us: u64) -> bool {
+        self.pause_us > 0 && now_us < self.until_us.saturating_add(self.pause_us)
     }
 }
 
@@ -75,13 +75,29 @@ mod tests {
         let mut breaker = Breaker::default();
         breaker.failed(0);
         breaker.failed(0);
-        assert!(breaker.allows(0) && !breaker.is_open());
+        assert!(breaker.allows(0) && !breaker.is_open(0));
         breaker.succeeded();
         breaker.failed(0);
         breaker.failed(0);
         assert!(breaker.allows(0), "an answer in between");
         breaker.failed(0);
-        assert!(!breaker.allows(1) && breaker.is_open());
+        assert!(!breaker.allows(1) && breaker.is_open(1));
+    }
+
+    #[test]
+    fn a_part_that_nobody_needs_any_more_is_not_reported_for_ever() {
+        let (mut breaker, pause) = (open(0), PAUSE_US.0);
+        assert!(breaker.is_open(2 * pause - 1) && !breaker.is_open(2 * pause));
+        // Where somebody needs it, each try in vain lengthens that.
+        let mut now = 0;
+        for _ in 0..30 {
+            now = breaker.until_us + breaker.pause_us / 2;
+            assert!(breaker.is_open(now) && breaker.allows(now) && breaker.is_open(now));
+            breaker.failed(now);
+        }
+        assert!(breaker.is_open(now + PAUSE_US.1) && !breaker.is_open(now + 2 * PAUSE_US.1));
+        // What was away comes back by the first ask, however late.
+        assert!(breaker.allows(now + 100 * PAUSE_US.1) && !breaker.allows(now + 100 * PAUSE_US.1));
     }
 
     #[test]

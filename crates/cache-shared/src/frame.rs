@@ -4,6 +4,9 @@
 use crate::key::{BlockKey, GROUP, Group};
 use crate::record::LONGEST;
 
+/// Both ends must be of one version: frames have none. After an upgrade a worker goes on, and another program is executed beside it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The most bytes of a message. A socket's default buffer has room for it.
 pub const MESSAGE: usize = 128 << 10;
 

@@ -10,8 +10,11 @@ use twox_hash::XxHash3_64;
 use crate::decide::Bandwidth;
 use crate::key::FileVersion;
 
-/// The most notes: 256 MiB of blocks.
+/// The most notes, with those that the sending thread has: 256 MiB of blocks.
 const MOST: usize = 4096;
+
+/// Notes, and since when each waits.
+pub(crate) type Notes = VecDeque<(Offer, Instant)>;
 
 /// A block that was read from the origin.
 #[derive(Debug, Clone, Copy)]
@@ -39,14 +42,16 @@ pub(crate) struct Offers {
 
 #[derive(Debug)]
 pub(crate) struct Queue {
-    pub notes: VecDeque<(Offer, Instant)>,
+    notes: Notes,
+    /// Notes that the sending thread has.
+    taken: usize,
     pub bandwidth: Bandwidth,
-    pub closed: bool,
+    closed: bool,
 }
 
 impl Offers {
     pub fn new(bandwidth: Bandwidth) -> Self {
-        let queue = Queue { notes: VecDeque::new(), bandwidth, closed: false };
+        let queue = Queue { notes: Notes::new(), taken: 0, bandwidth, closed: false };
         Self { queue: Mutex::new(queue), added: Condvar::new() }
     }
 
@@ -57,7 +62,8 @@ impl Offers {
     /// Adds a note. False: there is no room.
     pub fn add(&self, offer: Offer) -> bool {
         let mut queue = self.lock();
-        let has_room = !queue.closed && queue.notes.len() < MOST && queue.notes.try_reserve(1).is_ok();
+        let waiting = queue.notes.len() + queue.taken;
+        let has_room = !queue.closed && waiting < MOST && queue.notes.try_reserve(1).is_ok();
         if has_room {
             queue.notes.push_back((offer, Instant::now()));
             drop(queue);
@@ -72,12 +78,45 @@ impl Offers {
         self.added.notify_all();
     }
 
-    /// All notes, when there are some; `None`: closed.
-    pub fn take(&self) -> Option<VecDeque<(Offer, Instant)>> {
+    /// All notes, when there are some; `None`: closed. [`Offers::put_back`] follows.
+    pub fn take(&self) -> Option<Notes> {
         let mut queue = self.lock();
         while queue.notes.is_empty() && !queue.closed {
             queue = self.added.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
+        queue.taken = queue.notes.len();
         (!queue.closed).then(|| std::mem::take(&mut queue.notes))
+    }
+
+    /// Puts those that could not go before the others.
+    pub fn put_back(&self, mut notes: Notes) {
+        let mut queue = self.lock();
+        notes.append(&mut queue.notes);
+        (queue.notes, queue.taken) = (notes, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_cache_store::{FileId, Key, Store, StoreSpec};
+    use eke_model::units::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn notes_are_bounded_also_while_some_are_being_sent() {
+        let store = Store::new(StoreSpec::for_cpus(Bytes::mib(64), 1)).unwrap();
+        let version = FileVersion { file: 7, size: 1 << 30, times_ns: [1, 2, 3] };
+        let offer = |block| Offer { ticket: store.ticket(Key::new(FileId(7), block)), version, sum: 0 };
+        let offers = Offers::new(Bandwidth::new(1));
+        let added = |from: u64| (from..from + 5000).filter(|block| offers.add(offer(*block))).count();
+        assert_eq!(added(0), MOST);
+        let mut taken = offers.take().unwrap();
+        assert_eq!((taken.len(), added(5000)), (MOST, 0));
+        taken.truncate(MOST - 3);
+        offers.put_back(taken);
+        assert_eq!(added(10_000), 3);
+        let blocks: Vec<u64> = offers.take().unwrap().iter().map(|note| note.0.ticket.key().block).collect();
+        assert_eq!((blocks[0], &blocks[MOST - 3..]), (0, &[10_000, 10_001, 10_002][..]));
     }
 }

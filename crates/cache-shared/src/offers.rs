@@ -1,14 +1,13 @@
 //! Blocks on their way to the engine. Readers leave a note of a block and go on; one thread sends what the store has of it, compressed as it
 //! is there.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use eke_cache_store::{CopiedBlock, OutOfMemory, Scratch, Store};
 
 use crate::frame::OfferedBlock;
-use crate::notes::Offer;
-use crate::record::{self, StoredBlock};
+use crate::notes::{Notes, Offer};
+use crate::record::{self, HEAD, StoredBlock};
 use crate::shared::Shared;
 
 /// A block that cannot go after so long, because it is not compressed or nobody asks its part, is not offered. A machine whose
@@ -21,10 +20,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(320);
 
 /// What became of a note.
+#[derive(Clone, Copy)]
 enum Outcome {
     Done,
     NotYet,
     Lost,
+    /// No bytes are left: no other note can go now either.
+    Spent,
 }
 
 impl Shared {
@@ -48,23 +50,33 @@ impl Shared {
         let (mut scratch, mut copy, mut raw) = (store.scratch()?, CopiedBlock::default(), Vec::new());
         let mut pause = PAUSE;
         while let Some(notes) = self.offers.take() {
-            let (all, mut later) = (notes.len(), VecDeque::new());
-            for (offer, since) in notes {
-                match self.send_offer(store, &offer, (&mut scratch, &mut copy, &mut raw)) {
-                    Outcome::Done => {}
-                    Outcome::NotYet if since.elapsed() < WITHIN => later.push_back((offer, since)),
-                    Outcome::NotYet | Outcome::Lost => self.counters.not_offered.add(1),
-                }
-            }
+            let all = notes.len();
+            let later =
+                self.round(notes, |offer| self.send_offer(store, offer, (&mut scratch, &mut copy, &mut raw)));
             pause = if later.len() < all { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             if !later.is_empty() {
                 std::thread::sleep(pause);
-                let mut queue = self.offers.lock();
-                later.append(&mut queue.notes);
-                queue.notes = later;
             }
+            self.offers.put_back(later);
         }
         Ok(())
+    }
+
+    /// Sends notes until no bytes are left. Returns those that could not go yet. A note that waits costs nothing but its look into the store.
+    fn round(&self, notes: Notes, mut send: impl FnMut(&Offer) -> Outcome) -> Notes {
+        let (mut later, mut is_spent) = (Notes::new(), false);
+        for (offer, since) in notes {
+            let outcome = if is_spent { Outcome::Spent } else { send(&offer) };
+            is_spent = matches!(outcome, Outcome::Spent);
+            match outcome {
+                Outcome::Done => {}
+                Outcome::NotYet | Outcome::Spent if since.elapsed() < WITHIN => {
+                    later.push_back((offer, since))
+                }
+                Outcome::NotYet | Outcome::Spent | Outcome::Lost => self.counters.not_offered.add(1),
+            }
+        }
+        later
     }
 
     /// Sends what the store has of the block, if that is what was read.
@@ -83,7 +95,12 @@ impl Shared {
         if self.is_open(engine_key.group) || !store.copy_compressed(key, copy) {
             return Outcome::NotYet;
         }
-        let block = copy.block(key);
+        let (block, now_us) = (copy.block(key), self.now_us());
+        // Before what takes time. A sealed block has a shorter head.
+        let bytes = (HEAD + block.compressed.len()) as u64;
+        if !self.offers.lock().bandwidth.take(bytes, now_us) {
+            return Outcome::Spent;
+        }
         raw.resize(block.raw_len, 0);
         // The store may have got other bytes of the block since.
         let is_same = store.decompress(scratch, &block, raw) && Offer::sum(raw) == offer.sum;
@@ -92,10 +109,6 @@ impl Shared {
         }
         let stored = StoredBlock { form: block.form, raw_len: block.raw_len, compressed: block.compressed };
         let Some(value) = self.value(&name, &stored) else { return Outcome::Lost };
-        let now_us = self.now_us();
-        if !self.offers.lock().bandwidth.take(value.len() as u64, now_us) {
-            return Outcome::NotYet;
-        }
         let message = OfferedBlock { key: engine_key, value: &value }.encode();
         if self.link().offer(&message).is_err() {
             return Outcome::Lost;
@@ -110,5 +123,59 @@ impl Shared {
         let mut nonce = [0; 24];
         let random = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty());
         seal.seal(name, block, nonce).filter(|_| random == Ok(nonce.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Instant;
+
+    use eke_cache_store::{FileId, Key, StoreSpec};
+    use eke_model::units::Bytes;
+
+    use super::*;
+    use crate::shared::SharedOptions;
+    use crate::{FileVersion, Link, Origin};
+
+    struct Nowhere;
+
+    impl Link for Nowhere {
+        fn ask(&self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn offer(&self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn when_no_bytes_are_left_the_other_notes_wait_unread() {
+        let options = SharedOptions {
+            origin: Origin::named("farm"),
+            block_size: 65_536,
+            is_cluster: false,
+            seal: None,
+            bandwidth: 1 << 20,
+            settled_ns: 0,
+            patience: None,
+        };
+        let shared = Shared::new(Box::new(Nowhere), options);
+        let store = Store::new(StoreSpec::for_cpus(Bytes::mib(64), 1)).unwrap();
+        let version = FileVersion { file: 7, size: 1 << 30, times_ns: [1, 2, 3] };
+        let note = |block, since| {
+            (Offer { ticket: store.ticket(Key::new(FileId(7), block)), version, sum: 0 }, since)
+        };
+        let now = Instant::now();
+        let mut notes: Notes = (0..100).map(|block| note(block, now)).collect();
+        // One waits too long already.
+        notes.extend(now.checked_sub(WITHIN).map(|long_ago| note(100, long_ago)));
+        let outcomes = [Outcome::NotYet, Outcome::Done, Outcome::Lost, Outcome::Spent];
+        let mut sent = outcomes.into_iter();
+        let later = shared.round(notes, |_| sent.next().unwrap());
+        let blocks: Vec<u64> = later.iter().map(|(offer, _)| offer.ticket.key().block).collect();
+        assert_eq!(blocks, [0].into_iter().chain(3..100).collect::<Vec<_>>());
+        assert_eq!(shared.stats().not_offered, 2);
     }
 }

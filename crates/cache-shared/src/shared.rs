@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use eke_cache_store::Form;
 
 use crate::breaker::Breaker;
-use crate::decide::{self, Bandwidth};
+use crate::decide::{self, Asking, Bandwidth};
 use crate::frame::{Ask, EngineState, Reply};
 use crate::key::{FileVersion, Group, Name, Origin, SLOTS};
 use crate::notes::Offers;
@@ -24,6 +24,9 @@ pub const PARTS: usize = 96;
 
 /// Connections that asks go over, each for neighbouring parts: a node that hangs keeps only those waiting that have slots of it.
 pub const CONNECTIONS: usize = 6;
+
+/// The unit of costs, in bytes.
+const UNIT: f64 = 65_536.0;
 
 /// The part that a slot belongs to.
 fn part(slot: u16) -> usize {
@@ -82,6 +85,15 @@ pub struct FoundBlock {
     pub compressed: Vec<u8>,
 }
 
+/// What an ask brought.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Blocks that were asked for: those of open parts are not.
+    pub asked: usize,
+    /// Those that came in time and are right.
+    pub found: Vec<FoundBlock>,
+}
+
 /// Blocks of one group that a reader waits for.
 #[derive(Debug)]
 struct Waiting {
@@ -118,6 +130,7 @@ pub struct Shared {
     pub(crate) options: SharedOptions,
     asks: Mutex<Asks>,
     answered: Condvar,
+    asking: Mutex<Asking>,
     next: AtomicU64,
     begun: Instant,
     pub(crate) offers: Offers,
@@ -145,6 +158,7 @@ impl Shared {
             options,
             asks: Mutex::default(),
             answered: Condvar::new(),
+            asking: Mutex::default(),
             // Answers to a worker before this one have other numbers.
             next: AtomicU64::new(monotonic_us() << 20),
             begun: Instant::now(),
@@ -179,17 +193,29 @@ impl Shared {
         self.options.settled_ns
     }
 
-    /// How long a read of some blocks waits for the tier, by its running cost of a block and the origin's for all of them, in µs; `nth` counts
-    /// reads. `None`: it does not ask.
-    pub fn wait_for(&self, shared_us: f64, (origin_us, blocks): (f64, usize), nth: u64) -> Option<Duration> {
-        let decided =
-            || decide::asks(shared_us, origin_us, nth).then(|| decide::wait(origin_us * blocks as f64));
+    fn asking(&self) -> MutexGuard<'_, Asking> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a read of some blocks waits for the tier, by the origin's running cost of 64 KiB in µs; `nth` counts reads. `None`: it does not ask.
+    pub fn wait_for(&self, (origin_us, blocks): (f64, usize), nth: u64) -> Option<Duration> {
+        let asks = || self.asking().asks(origin_us, nth);
+        let decided = || asks().then(|| decide::wait(origin_us * blocks as f64));
         self.options.patience.map_or_else(decided, Some)
     }
 
-    /// Asks for these blocks of a file, in ascending order, and waits for them until `wait` has passed. Returns those that came in time and
-    /// are right.
-    pub fn get(&self, version: FileVersion, blocks: &[u64], wait: Duration) -> Vec<FoundBlock> {
+    /// Notes what an ask took, until its blocks were in the reply. A concurrent note counts, too.
+    pub fn note(&self, answer: &Answer, took: Duration, origin_us: f64) {
+        if answer.asked == 0 {
+            return;
+        }
+        let units = (answer.asked * self.options.block_size) as f64 / UNIT;
+        let found = answer.found.len() as f64 / answer.asked as f64;
+        self.asking().note(took.as_secs_f64() * 1e6 / units.max(1.0), found, origin_us);
+    }
+
+    /// Asks for these blocks of a file, in ascending order, and waits for them until `wait` has passed.
+    pub fn get(&self, version: FileVersion, blocks: &[u64], wait: Duration) -> Answer {
         let until = Instant::now() + wait;
         let until_us = monotonic_us() + u64::try_from(wait.as_micros()).unwrap_or(0);
         // All are sent before the first is waited for.
@@ -197,16 +223,17 @@ impl Shared {
             .chunk_by(|a, b| a / crate::key::GROUP == b / crate::key::GROUP)
             .filter_map(|blocks| self.send(version, blocks, until_us))
             .collect();
-        let mut found = Vec::new();
+        let mut answer = Answer::default();
         for sent in sent {
+            answer.asked += sent.blocks;
             for (index, value) in self.wait(&sent, until) {
                 let block = sent.group * crate::key::GROUP + u64::from(index);
                 if blocks.contains(&block) {
-                    found.extend(self.checked(version, block, value));
+                    answer.found.extend(self.checked(version, block, value));
                 }
             }
         }
-        found
+        answer
     }
 
     fn send(&self, version: FileVersion, blocks: &[u64], until_us: u64) -> Option<Sent> {
@@ -310,9 +337,9 @@ impl Shared {
         self.answered.notify_all();
     }
 
-    /// True if nobody asks this part now.
+    /// True if this part failed lately.
     pub(crate) fn is_open(&self, group: Group) -> bool {
-        self.lock().breakers[self.part_of(group)].is_open()
+        self.lock().breakers[self.part_of(group)].is_open(self.now_us())
     }
 
     /// The number of parts with a breaker each. One engine is lost as a whole: there only a connection can fail alone.
@@ -327,8 +354,8 @@ impl Shared {
 
     /// The counters.
     pub fn stats(&self) -> Stats {
-        let asks = self.lock();
-        let open = asks.breakers.iter().filter(|breaker| breaker.is_open()).count() as u32;
+        let (asks, now_us) = (self.lock(), self.now_us());
+        let open = asks.breakers.iter().filter(|breaker| breaker.is_open(now_us)).count() as u32;
         let engine = asks.engine.clone();
         drop(asks);
         self.counters.stats(open, engine)

@@ -27,7 +27,7 @@ pub struct Stats {
     pub bytes_out: u64,
     /// Blocks not offered: too many waited, the bandwidth was used, or the engine did not take them.
     pub not_offered: u64,
-    /// Parts of the engine that nobody asks now, of [`crate::shared::Shared::parts`].
+    /// Parts of the engine that failed lately and are not asked, of [`crate::shared::Shared::parts`].
     pub open: u32,
     /// How the engine is.
     pub engine: EngineState,

@@ -152,7 +152,7 @@ fn content(block: u64) -> Vec<u8> {
 
 /// Gets blocks and checks the bytes of those that come.
 fn get(tier: &Shared, blocks: &[u64], wait: Duration) -> usize {
-    let found = tier.get(VERSION, blocks, wait);
+    let found = tier.get(VERSION, blocks, wait).found;
     for block in &found {
         assert!(blocks.contains(&block.block) && block.compressed == content(block.block), "{block:?}");
     }
@@ -206,6 +206,17 @@ fn after_failures_nobody_asks_that_part_and_others_go_on() {
     assert_eq!(tier.stats().open, 0);
 }
 
+/// A machine that needs nothing of the tier any more: nobody asks the part again.
+#[test]
+fn after_a_fault_that_nobody_sees_the_end_of_nothing_is_reported() {
+    let (engine, tier) = tier();
+    *engine.fault.lock().unwrap() = Some(Fault::Refused);
+    (0..3).for_each(|_| assert_eq!(get(&tier, &[0], LONG), 0));
+    assert_eq!(tier.stats().open, 1);
+    wait_for("the part to be unknown", || tier.stats().open == 0);
+    assert_eq!((get(&tier, &[0], LONG), tier.stats().open), (0, 1), "and it still fails");
+}
+
 #[test]
 fn a_block_that_cannot_go_does_not_keep_a_closed_tier() {
     let (_engine, tier) = tier();
@@ -239,10 +250,11 @@ fn what_was_read_is_offered_and_what_changed_since_is_not() {
         tier.close();
     });
     assert_eq!((tier.stats().offered, engine.values.lock().unwrap().len()), (3, 3));
-    let found = tier.get(VERSION, &[0, 1, 2, 3, 5, 8], LONG);
+    let found = tier.get(VERSION, &[0, 1, 2, 3, 5, 8], LONG).found;
     assert_eq!(found.iter().map(|block| block.block).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(found.iter().all(|block| block.compressed.len() < block.raw_len), "compressed as in the store");
-    assert!(tier.get(FileVersion { size: 9, ..VERSION }, &[0, 1], LONG).is_empty(), "another version");
+    let other = tier.get(FileVersion { size: 9, ..VERSION }, &[0, 1], LONG);
+    assert!(other.asked == 2 && other.found.is_empty(), "another version");
 }
 
 proptest! {

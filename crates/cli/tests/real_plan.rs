@@ -111,6 +111,18 @@ fn up_and_down_and_each_of_them_twice() {
 }
 
 #[test]
+fn the_printed_undo_removes_the_swap() {
+    let Some(arranged) = Arranged::new("the_printed_undo") else { return };
+    let up = eke(&["up", "--size", "64M", "--agent", "none"]);
+    assert!(up.status == Some(0) && zram_is_on(), "{}", up.shown());
+    let script = eke(&["down", "--print"]).stdout;
+    let ran = common::ran(Command::new("sh").args(["-c", &script]));
+    assert!(!zram_is_on(), "{script}\n{}", ran.shown());
+    assert_eq!(eke(&["down"]).status, Some(0));
+    arranged.is_as_before();
+}
+
+#[test]
 fn a_killed_agent_is_no_obstacle() {
     let Some(arranged) = Arranged::new("a_killed_agent") else { return };
     assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));

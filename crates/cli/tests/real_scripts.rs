@@ -238,19 +238,27 @@ fn an_upgrade_replaces_the_older_program_of_an_agent_without_a_service() {
     }
     let script = r#"
         mkdir -p /run/eke
+        mount -t tmpfs x /usr/share
+        install -D $T/packages/scripts/postinst /usr/share/eke/after-upgrade
         printf '#!/bin/sh\necho eke "$@" >>$P/log\n' | sed "s|\$P|$P|" >$P/bin/eke
         printf '#!/bin/sh\n[ "$1" != start ] || echo "$@" >>$P/log\n[ "$1" != --quiet ]\n' | sed "s|\$P|$P|" >$P/bin/systemctl
         chmod +x $P/bin/*
-        cp "$(command -v sleep)" $P/bin/eke-agent
-        eke-agent 1000 & pid=$!
-        until [ "$(cat /proc/$pid/comm)" = eke-agent ]; do sleep 0.01; done
-        echo $pid >/run/eke/agent.lock
+        agent() {
+            cp "$(command -v sh)" $P/bin/eke-agent
+            eke-agent -c 'read -r line <$0' $P/never "$@" & pid=$!
+            until [ "$(cat /proc/$pid/comm)" = eke-agent ]; do sleep 0.01; done
+            echo $pid >/run/eke/agent.lock
+        }
+        mkfifo $P/never
         upgrade() {
             echo "$1:" >>$P/log
-            sh $T/packages/scripts/postinst configure 0.1
-            (. $T/packages/arch/eke.install; post_upgrade)
+            sh $T/packages/scripts/postinst configure 0.1 >$P/said
+            sed 's/^/says: /' $P/said >>$P/log
+            (. $T/packages/arch/eke.install; post_upgrade) >$P/said
+            sed 's/^/says: /' $P/said >>$P/log
         }
         touch /run/eke/applied.json
+        agent
         upgrade current
         rm $P/bin/eke-agent
         upgrade replaced
@@ -258,14 +266,24 @@ fn an_upgrade_replaces_the_older_program_of_an_agent_without_a_service() {
         upgrade systemd
         rm /run/eke/applied.json
         upgrade "nothing applied"
+        touch /run/eke/applied.json
+        kill $pid
+        agent --config /root/eke.toml
+        rm $P/bin/eke-agent
+        upgrade "its own settings"
         kill $pid
         cat $P/log"#;
     let ran = sh(script);
     let twice = "eke up\neke up\n";
     let started = "start eke.service\n".repeat(2);
+    let goes_on =
+        "says: eke: the agent of the older version goes on; `eke up --config FILE` starts the new one\n"
+            .repeat(2);
     assert_eq!(
         ran.stdout,
-        format!("current:\nreplaced:\n{twice}systemd:\n{started}nothing applied:\n"),
+        format!(
+            "current:\nreplaced:\n{twice}systemd:\n{started}nothing applied:\nits own settings:\n{goes_on}"
+        ),
         "{}",
         ran.shown()
     );
@@ -341,6 +359,27 @@ END
         flock -n $P/lock echo ended"#;
     let ran = sh(script);
     assert_eq!(ran.stdout, "took --up\ntook --up\n600\nits log\nits log\nended\n", "{}", ran.shown());
+}
+
+/// The agent's log names programs of users, and some kernels let everybody read theirs. `-e`, as in Debian's rc.local.
+#[test]
+fn in_rc_local_the_agents_log_is_roots_alone() {
+    if skipped("in_rc_local_the_agents_log_is_roots_alone") {
+        return;
+    }
+    let script = r#"
+        touch $P/kmsg
+        mount --bind $P/kmsg /dev/kmsg
+        printf '#!/bin/sh\necho "its plan"\necho "its error" >&2\nexit 5\n' >$P/bin/eke
+        printf '#!/bin/sh\necho "its log" >&2\n' >$P/bin/eke-agent
+        chmod +x $P/bin/*
+        (sed "s|@BIN@|$P/bin|" $T/units/eke.rc-local; echo wait) >$P/rc.local
+        sh -e $P/rc.local
+        cat $P/kmsg
+        stat -c %a /run/eke /run/eke/agent.log
+        cat /run/eke/agent.log"#;
+    let ran = sh(script);
+    assert_eq!(ran.stdout, "its error\n755\n600\nits log\n", "{}", ran.shown());
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn uninstall_ends_mounts_and_leaves_no_file() {
         $P/usr/bin/eke cache mount $P/files --memory 64M >&2
         mkdir -p /var/lib/eke/kept/etc
         touch /var/lib/eke/prefetch.lock /var/lib/eke/prefetch.db /var/lib/eke/prefetch.db-wal /var/lib/eke/wear.json
+        touch /run/eke/agent-root.sock /run/eke/dictionary.json
         $U $P/usr >&2
         grep fuse.eke-cache.*$P /proc/self/mountinfo || true
         find $P/usr -type f
@@ -86,6 +87,7 @@ fn uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved() {
         ls $P/usr/bin
         exec 3<&-
         mkdir -p /var/lib/eke/kept/etc; echo text > /var/lib/eke/kept/etc/fstab
+        touch /run/eke/strange
         cp -a $P/usr $P/again
         $U $P/usr
         find /var/lib/eke $P/usr -type f
@@ -97,6 +99,7 @@ fn uninstall_removes_nothing_while_a_mount_is_in_use_and_keeps_what_it_saved() {
     assert!(!ran.stdout.contains("it did not stop"), "{}", ran.shown());
     assert!(ran.stdout.contains("eke\neke-agent\neke-cache\neke-dash\n"), "{}", ran.shown());
     assert!(ran.stdout.contains("saved in /var/lib/eke/kept"), "{}", ran.shown());
+    assert!(ran.stdout.contains("Remaining: /run/eke/strange /var/lib/eke/kept"), "{}", ran.shown());
     assert!(ran.stdout.ends_with("\n/var/lib/eke/kept/etc/fstab\n"), "{}", ran.shown());
 }
 

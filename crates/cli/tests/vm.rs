@@ -17,6 +17,8 @@ use eke_vm::{
 
 #[path = "vm/backing.rs"]
 mod backing;
+#[path = "vm/exported.rs"]
+mod exported;
 #[path = "vm/farm.rs"]
 mod farm;
 #[path = "vm/groups.rs"]
@@ -256,9 +258,12 @@ mount -t ext4 /dev/vdb /export || die "mount /dev/vdb"; mount -t nfsd nfsd /proc
 # a client with a delegation gets notified of changes
 echo 0 > /proc/sys/fs/leases-enable
 always=2147483647
-echo "nfsd 127.0.0.1 $always all" > /proc/net/rpc/auth.unix.ip/channel
-echo "all /export $always $options 65534 65534 0" > /proc/net/rpc/nfsd.export/channel
-printf 'all 1 \\x00000000 %s /export\n' $always > /proc/net/rpc/nfsd.fh/channel
+exports() {
+    echo "nfsd 127.0.0.1 $always all" > /proc/net/rpc/auth.unix.ip/channel
+    echo "all /export $always $options 65534 65534 0" > /proc/net/rpc/nfsd.export/channel
+    printf 'all 1 \\x00000000 %s /export\n' $always > /proc/net/rpc/nfsd.fh/channel
+}
+exports
 echo 10 > /proc/fs/nfsd/nfsv4leasetime; echo 10 > /proc/fs/nfsd/nfsv4gracetime
 echo "-3 +4 +4.1 +4.2" > /proc/fs/nfsd/versions
 echo "tcp 2049" > /proc/fs/nfsd/portlist 2>/dev/null

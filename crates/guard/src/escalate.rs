@@ -2,9 +2,10 @@
 
 use eke_model::process::ProcessId;
 
-use crate::level::{FLOWS_AGAIN_1S, Level, STALLED_5S, is_rush, level};
+use crate::level::{EXHAUSTED_SOON_ROOM, FLOWS_AGAIN_1S, Level, STALLED_5S, is_rush, level};
 use crate::shortage::Shortage;
 use crate::target::Target;
+use crate::unit::UnitKey;
 
 /// A stall lasts this long before its cause is slowed, stopped, and asked to end.
 const SLOW_AFTER_MS: u64 = 500;
@@ -28,7 +29,7 @@ const END_BESIDE_ANOTHER_MS: u64 = 2_000;
 /// The longest stop, and the shortest if everything flows again.
 const STOPPED_MS: u64 = 3_000;
 const STOPPED_LEAST_MS: u64 = 1_000;
-/// Most stops within [`STOPS_WITHIN_MS`]. A program that needs more of them is not helped by them.
+/// Most stops of one unit within [`STOPS_WITHIN_MS`]. A program that needs more of them is not helped by them.
 const STOPS: usize = 3;
 const STOPS_WITHIN_MS: u64 = 60_000;
 /// Another eke that has the journal may delay a stop for so long. It may hang itself.
@@ -43,8 +44,12 @@ const GRACE_MS: u64 = 1_500;
 const GIVES_UP_MS: u64 = 12_000;
 /// The kernel needs this long to take back what an ended program had.
 const RETURNS_MS: u64 = 1_000;
-/// Nothing stays slowed for longer after the last shortage.
-const CALM_MS: u64 = 5_000;
+/// Nothing stays slowed for longer once tasks run again, however little room is left ...
+const FLOWING_MS: u64 = 5_000;
+/// ... nor for longer than this in any case: it waits for memory itself, and where nothing else runs that is a stall of the machine.
+const SLOWED_MS: u64 = 30_000;
+/// So long after it was released a stall is none of its own.
+const RELEASED_MS: u64 = 2_000;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,14 +75,18 @@ pub struct State {
     /// Since when the last five seconds have been a hard stall: a slow machine at work with much in swap is stalled for minutes, and goes on.
     hard_ms: Option<u64>,
     exhausted_ms: Option<u64>,
-    calm_ms: Option<u64>,
-    slowed: bool,
+    /// Since when tasks run.
+    flowing_ms: Option<u64>,
+    slowed_ms: Option<u64>,
+    /// When a slowed target was released in this stall: it is not slowed again.
+    released_ms: Option<u64>,
     stopped: Option<(u64, Target)>,
-    stops_ms: Vec<u64>,
+    /// The stops of the last minute: when, and whose.
+    stops: Vec<(u64, UnitKey)>,
     /// Since when another eke has delayed a stop in this stall.
     delayed_ms: Option<u64>,
-    /// The last stop ended in the same stall.
-    stop_was_in_vain: bool,
+    /// Whose stop ended in the same stall.
+    stopped_in_vain: Option<UnitKey>,
     asked: Option<(u64, Target)>,
     ended_ms: Option<u64>,
     /// Processes that could not be ended.
@@ -87,7 +96,7 @@ pub struct State {
 impl State {
     /// Whether something is slowed or stopped, or was asked to end.
     pub fn is_acting(&self) -> bool {
-        self.slowed || self.stopped.is_some() || self.asked.is_some()
+        self.slowed_ms.is_some() || self.stopped.is_some() || self.asked.is_some()
     }
 
     /// The stopped target.
@@ -97,24 +106,25 @@ impl State {
 
     /// Whether a target is slowed.
     pub fn is_slowed(&self) -> bool {
-        self.slowed
+        self.slowed_ms.is_some()
     }
 
     /// The stop was refused: no further one is tried now, and the next step follows.
     pub fn stop_failed(&mut self, now_ms: u64) {
-        self.stopped = None;
-        self.stops_ms = vec![now_ms; STOPS];
+        if let Some((_, target)) = self.stopped.take() {
+            self.stops.extend(std::iter::repeat_n((now_ms, target.key), STOPS));
+        }
     }
 
     /// The step could not be begun yet: it is decided anew at the next poll. A stop that cannot be begun for long was refused.
     pub fn not_yet(&mut self, action: &Action, now_ms: u64) {
         match action {
-            Action::Slow(_) => self.slowed = false,
+            Action::Slow(_) => self.slowed_ms = None,
             Action::Stop(_) if lasts(self.delayed_ms, DELAYED_MS, now_ms) => self.stop_failed(now_ms),
             Action::Stop(_) => {
                 self.delayed_ms.get_or_insert(now_ms);
                 self.stopped = None;
-                self.stops_ms.pop();
+                self.stops.pop();
             }
             _ => {}
         }
@@ -123,6 +133,11 @@ impl State {
     /// The target that was asked to end.
     pub fn asked(&self) -> Option<&Target> {
         self.asked.as_ref().map(|(_, target)| target)
+    }
+
+    /// Whether a target is about to end, or the kernel still takes back what it had: no other is needed.
+    pub fn is_ending(&self, now_ms: u64) -> bool {
+        self.asked.is_some() || self.is_returning(now_ms)
     }
 
     /// Processes that could not be ended.
@@ -184,8 +199,8 @@ impl State {
         }
         // What was measured until now was its doing.
         *self = Self {
-            slowed: self.slowed,
-            stops_ms: self.stops_ms.clone(),
+            slowed_ms: self.slowed_ms,
+            stops: std::mem::take(&mut self.stops),
             ended_ms: Some(now_ms),
             in_vain,
             ..Self::default()
@@ -200,10 +215,11 @@ impl State {
             since(level == Level::Stalled || self.stalled_ms.is_some() && !flows, self.stalled_ms);
         self.hard_ms = since(shortage.stalled_5s >= ASK_STALLED_5S, self.hard_ms);
         self.exhausted_ms = since(level == Level::Exhausted, self.exhausted_ms);
-        self.calm_ms = since(level == Level::Calm, self.calm_ms);
-        self.stops_ms.retain(|at| now_ms.saturating_sub(*at) < STOPS_WITHIN_MS);
-        self.stop_was_in_vain &= self.stalled_ms.is_some();
+        self.flowing_ms = since(level != Level::Stalled && flows, self.flowing_ms);
+        self.stops.retain(|(at, _)| now_ms.saturating_sub(*at) < STOPS_WITHIN_MS);
+        self.stopped_in_vain.take_if(|_| self.stalled_ms.is_none());
         self.delayed_ms = self.delayed_ms.filter(|_| self.stalled_ms.is_some());
+        self.released_ms = self.released_ms.filter(|_| self.stalled_ms.is_some());
     }
 
     /// The end of a target: at once if nothing is left, else only after a hard stall that stops did not cure.
@@ -218,13 +234,40 @@ impl State {
             return None;
         }
         if is_exhausted {
-            let target = self.stopped.take().map(|(_, t)| t).or_else(|| target.cloned())?;
+            let target = self.to_end_now(target?);
+            self.stopped = None;
             return Some(self.ending(Action::End(target), now_ms));
         }
-        let hard = level(shortage) >= Level::Stalled && self.lasts_too_long(shortage, now_ms);
-        let helpless = self.stopped.is_none() && (self.stops_ms.len() >= STOPS || self.stop_was_in_vain);
-        let asks = target.filter(|t| (hard || is_rush(shortage)) && (helpless || hard && t.shell_waits))?;
+        let asks = target.filter(|target| self.asks(shortage, target, now_ms))?;
         Some(self.ending(Action::Ask(asks.clone()), now_ms))
+    }
+
+    /// Whether a target is asked to end: stops do not help, and the stall lasts or memory ends at once. A build that takes and gives back in bursts while
+    /// there is room is no case of it.
+    fn asks(&self, shortage: &Shortage, target: &Target, now_ms: u64) -> bool {
+        let at_full_speed =
+            !self.is_slowed() && self.released_ms.is_none_or(|at| now_ms.saturating_sub(at) >= RELEASED_MS);
+        let is_hard =
+            level(shortage) >= Level::Stalled && at_full_speed && self.lasts_too_long(shortage, now_ms);
+        let is_late = is_rush(shortage)
+            && (shortage.room_share < EXHAUSTED_SOON_ROOM || self.is_stopped_in_vain(target));
+        let is_helpless = self.stopped.is_none() && !self.stop_may_help(target);
+        (is_hard || is_late) && (is_helpless || is_hard && target.shell_waits)
+    }
+
+    fn is_stopped_in_vain(&self, target: &Target) -> bool {
+        self.stopped_in_vain.as_ref() == Some(&target.key)
+    }
+
+    /// Its last stop helped, and it has not been stopped too often.
+    fn stop_may_help(&self, target: &Target) -> bool {
+        let of_target = self.stops.iter().filter(|(_, key)| *key == target.key);
+        of_target.count() < STOPS && !self.is_stopped_in_vain(target)
+    }
+
+    /// What grows now. It may be another than the stopped one, which has taken nothing since, and continues then.
+    fn to_end_now(&self, target: &Target) -> Target {
+        self.stopped().filter(|_| !target.grows).unwrap_or(target).clone()
     }
 
     fn lasts_too_long(&self, shortage: &Shortage, now_ms: u64) -> bool {
@@ -246,34 +289,38 @@ impl State {
     }
 
     fn continue_or_release(&mut self, shortage: &Shortage, now_ms: u64) -> Option<Action> {
-        if let Some((at, _)) = &self.stopped {
+        if let Some((at, target)) = &self.stopped {
             let for_ms = now_ms.saturating_sub(*at);
             let flows = shortage.stalled_1s < FLOWS_AGAIN_1S && for_ms >= STOPPED_LEAST_MS;
             if flows || for_ms >= STOPPED_MS {
+                self.stopped_in_vain = (!flows).then(|| target.key.clone());
                 self.stopped = None;
-                self.stop_was_in_vain = !flows;
                 return Some(Action::Continue);
             }
-        } else if self.slowed && self.calm_ms.is_some_and(|at| now_ms.saturating_sub(at) >= CALM_MS) {
-            self.slowed = false;
-            return Some(Action::Release);
+            return None;
         }
-        None
+        let is_over = lasts(self.flowing_ms, FLOWING_MS, now_ms)
+            || lasts(self.slowed_ms, SLOWED_MS, now_ms)
+            || self.lasts_too_long(shortage, now_ms);
+        self.slowed_ms.take_if(|_| is_over)?;
+        self.released_ms = Some(now_ms);
+        Some(Action::Release)
     }
 
     fn slow_or_stop(&mut self, shortage: &Shortage, target: Option<&Target>, now_ms: u64) -> Option<Action> {
         let target = target.filter(|_| !self.is_returning(now_ms) && self.stopped.is_none())?;
         let is_stalled = level(shortage) >= Level::Stalled;
-        let may_stop = !target.shell_waits && self.stops_ms.len() < STOPS && !self.stop_was_in_vain;
+        let may_stop = !target.shell_waits && self.stop_may_help(target);
         let stops = is_rush(shortage) || is_stalled && lasts(self.stalled_ms, STOP_AFTER_MS, now_ms);
         if may_stop && stops {
             self.stopped = Some((now_ms, target.clone()));
-            self.stops_ms.push(now_ms);
+            self.stops.push((now_ms, target.key.clone()));
             return Some(Action::Stop(target.clone()));
         }
         let slows = is_stalled && lasts(self.stalled_ms, SLOW_AFTER_MS, now_ms);
-        if slows && !self.slowed && target.group.is_some() {
-            self.slowed = true;
+        let may_slow = !self.is_slowed() && self.released_ms.is_none() && target.group.is_some();
+        if slows && may_slow {
+            self.slowed_ms = Some(now_ms);
             return Some(Action::Slow(target.clone()));
         }
         None

@@ -9,11 +9,13 @@ fn stressor(group: Option<&str>, shell_waits: bool) -> Target {
         key: UnitKey::Job { session: 7, group: 5 },
         name: "stressor".into(),
         user: 1000,
+        owner: 1000,
         processes: vec![ProcessId { pid: 5, start_ticks: 5 }],
         size: Bytes::mib(400),
         group: group.map(str::to_owned),
         shell_waits,
         grows: true,
+        grown: Bytes::mib(300),
     }
 }
 
@@ -65,6 +67,27 @@ fn a_group_is_slowed_then_stopped_and_goes_on_when_it_is_over() {
 }
 
 #[test]
+fn what_is_slowed_is_released_once_tasks_run_however_little_room_is_left() {
+    let group = stressor(Some("a"), false);
+    let short = |ms| Shortage { room_share: 0.09, ..stalled(if ms < 1_000 { 0.9 } else { 0.0 }) };
+    assert_eq!(level(&short(2_000)), Level::Short);
+    assert_eq!(steps(&group, 60_000, short), [(500, "slow"), (6_000, "release")]);
+    let words: Vec<_> = steps(&group, 100_000, |_| stalled(0.9)).iter().map(|f| (f.0, f.1)).collect();
+    assert_eq!(words, [(500, "slow"), (1_500, "stop"), (4_500, "continue"), (30_500, "release")]);
+}
+
+/// A group at its `memory.high` waits, and may be all that runs.
+#[test]
+fn what_is_slowed_is_released_before_it_is_asked_to_end() {
+    let full =
+        |until_ms| move |ms| Shortage { room_share: 0.1, ..stalled(if ms < until_ms { 0.9 } else { 0.0 }) };
+    let all = |until_ms| steps(&stressor(Some("a"), false), 20_000, full(until_ms));
+    let first = [(500, "slow"), (1_500, "stop"), (4_500, "continue"), (5_000, "release")];
+    assert_eq!(all(6_000), first);
+    assert_eq!(all(60_000), [first.as_slice(), &[(7_000, "ask"), (8_500, "end")]].concat());
+}
+
+#[test]
 fn what_stops_do_not_cure_is_asked_and_then_ended() {
     for share in [0.9, 0.5] {
         let full = Shortage { room_share: 0.1, ..stalled(share) };
@@ -103,10 +126,37 @@ fn a_rush_is_stopped_at_once() {
     let rush = Shortage { room_share: 0.2, left_s: Some(1.5), ..stalled(0.1) };
     let found = steps(&stressor(None, false), 2_000, |_| rush);
     assert_eq!(found, [(0, "stop"), (1_000, "continue"), (1_250, "stop")]);
-    let words: Vec<&str> = steps(&stressor(None, false), 9_000, |_| rush).iter().map(|f| f.1).collect();
-    assert_eq!(words, ["stop", "continue", "stop", "continue", "stop", "continue", "ask", "end"]);
+    let words = |room_share| {
+        let rush = Shortage { room_share, ..rush };
+        steps(&stressor(None, false), 30_000, |_| rush).iter().map(|f| f.1).collect::<Vec<_>>()
+    };
+    let stops = ["stop", "continue", "stop", "continue", "stop", "continue"];
+    assert_eq!(words(0.07), [stops.as_slice(), &["ask", "end"]].concat());
+    assert_eq!(words(0.2), stops, "a build in bursts while there is room");
     let late = Shortage { left_s: Some(2.2), gap_s: 0.9, ..rush };
     assert!(is_rush(&late) && !is_rush(&Shortage { gap_s: 0.25, ..late }));
+}
+
+#[test]
+fn a_program_is_not_asked_to_end_because_another_was_stopped_in_vain() {
+    let rush = Shortage { room_share: 0.07, left_s: Some(1.5), ..stalled(0.1) };
+    let first = stressor(None, false);
+    let second = Target { key: UnitKey::Job { session: 7, group: 6 }, ..first.clone() };
+    let mut state = State::default();
+    let refused = state.decide(&rush, Some(&first), false, 0);
+    assert_eq!(refused, [Action::Stop(first.clone())]);
+    state.stop_failed(0);
+    assert_eq!(state.clone().decide(&rush, Some(&first), false, 250), [Action::Ask(first.clone())]);
+    assert_eq!(state.decide(&rush, Some(&second), false, 250), [Action::Stop(second.clone())]);
+    let (mut state, stall) = (State::default(), stalled(0.9));
+    let mut found = Vec::new();
+    for now_ms in (0..=4_500).step_by(250) {
+        found.extend(state.decide(&stall, Some(&first), false, now_ms));
+    }
+    assert_eq!(found, [Action::Stop(first.clone()), Action::Continue]);
+    let rush = Shortage { room_share: 0.2, stalled_1s: 0.9, ..rush };
+    assert_eq!(state.clone().decide(&rush, Some(&first), false, 4_750), [Action::Ask(first)]);
+    assert_eq!(state.decide(&rush, Some(&second), false, 4_750), [Action::Stop(second)]);
 }
 
 #[test]
@@ -131,6 +181,31 @@ fn exhausted_memory_ends_the_cause_at_once() {
     let pool = Shortage { resident_share: 0.04, ..stalled(0.4) };
     assert_eq!(level(&pool), Level::Exhausted);
     assert_eq!(level(&Shortage { left_s: Some(5.0), ..soon }), Level::Short);
+}
+
+/// A build was stopped, and meanwhile another program takes the rest.
+#[test]
+fn what_took_the_rest_while_another_was_stopped_is_ended() {
+    let build = stressor(None, false);
+    let taker = Target {
+        key: UnitKey::Job { session: 7, group: 6 },
+        processes: vec![ProcessId { pid: 6, start_ticks: 6 }],
+        ..stressor(None, false)
+    };
+    let rush = Shortage { room_share: 0.2, left_s: Some(1.5), ..stalled(0.1) };
+    let none = Shortage { room_share: 0.01, ..Shortage::default() };
+    let ended = |target: Option<&Target>| {
+        let mut state = State::default();
+        assert_eq!(state.decide(&rush, Some(&build), false, 0), [Action::Stop(build.clone())]);
+        state.decide(&none, target, false, 250);
+        let actions = state.decide(&none, target, false, 500);
+        assert_eq!(state.stopped().is_some(), actions.is_empty());
+        actions
+    };
+    assert_eq!(ended(Some(&taker)), [Action::End(taker.clone())]);
+    let still = Target { grows: false, ..taker };
+    assert_eq!(ended(Some(&still)), [Action::End(build.clone())], "it took nothing");
+    assert_eq!(ended(None), [], "what took it is never ended");
 }
 
 #[test]
@@ -183,16 +258,21 @@ fn without_a_target_nothing_happens() {
 }
 
 proptest::proptest! {
-    /// Whatever the machine does: a stop ends within seconds, and nothing stays slowed once it is calm.
+    /// Whatever the machine does: a stop ends within seconds, and nothing stays slowed once tasks run.
     #[test]
-    fn every_stop_is_short(shares in proptest::collection::vec(0.0f64..1.0, 1..200), group: bool, waits: bool) {
+    fn every_stop_is_short(
+        shares in proptest::collection::vec(0.0f64..1.0, 1..200),
+        room_share in 0.03f64..0.6,
+        group: bool,
+        waits: bool,
+    ) {
         let target = stressor(group.then_some("a"), waits);
         let mut state = State::default();
         let mut stopped_ms = None;
         let calm = std::iter::repeat_n(0.0, 60);
         for (i, share) in shares.into_iter().chain(calm).enumerate() {
             let now_ms = i as u64 * 250;
-            for action in state.decide(&stalled(share), Some(&target), true, now_ms) {
+            for action in state.decide(&Shortage { room_share, ..stalled(share) }, Some(&target), true, now_ms) {
                 match action {
                     Action::Stop(_) => stopped_ms = Some(now_ms),
                     Action::Continue => stopped_ms = None,

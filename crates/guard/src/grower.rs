@@ -1,4 +1,4 @@
-//! What is protected and grows: the cause of a shortage that the guard never ends. Pure.
+//! What grows and is never ended: what is protected, and shared memory, which is in no process. Pure.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,26 @@ use crate::unit::Unit;
 /// So long after one program was ended in vain, no other is ended for the same cause, and the message is not repeated.
 const REST_MS: u64 = 600_000;
 
-/// Protected processes that grew within the last minute, together.
+/// What grew within the last minute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grower {
-    /// The one that grew most.
-    pub id: ProcessId,
-    /// Its user.
-    pub user: u32,
-    /// By how much all of them grew.
+    /// Which.
+    pub what: What,
+    /// By how much.
     pub grown: Bytes,
 }
 
-/// The protected processes that are to blame rather than the target: it does not grow itself, and they grew by a share of RAM that counts, and
-/// by more than its unit.
+/// What the guard cannot end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Protected processes together; the one that grew most, and its user.
+    Protected(ProcessId, u32),
+    /// Shared memory and files of tmpfs.
+    Shared,
+}
+
+/// What is to blame rather than the target: it does not grow itself, and the protected processes and shared memory grew by a share of RAM that
+/// counts, and by more than its unit. The larger part of both is returned.
 pub fn grower(
     target: &Target,
     units: &[Unit<'_>],
@@ -37,14 +44,21 @@ pub fn grower(
 ) -> Option<Grower> {
     let grew = |p: &Process| growth.within_a_minute(p);
     let kept = || processes.iter().filter(|p| protected.contains(&p.id.pid));
-    let most = kept().max_by_key(|p| grew(p))?;
-    let grown: Bytes = kept().map(grew).sum();
+    let by_kept: Bytes = kept().map(grew).sum();
+    let shared = growth.of_no_process();
     let of_unit: Bytes = members(target, units).map(grew).sum();
-    let is_to_blame = !target.grows && grown >= least(ram) && grown > of_unit;
-    is_to_blame.then_some(Grower { id: most.id, user: most.user, grown })
+    let grown = by_kept + shared;
+    if target.grows || grown < least(ram) || grown <= of_unit {
+        return None;
+    }
+    let most = kept().max_by_key(|p| grew(p)).filter(|_| by_kept >= shared);
+    Some(match most {
+        Some(most) => Grower { what: What::Protected(most.id, most.user), grown: by_kept },
+        None => Grower { what: What::Shared, grown: shared },
+    })
 }
 
-/// What was done beside protected programs that grow, from poll to poll.
+/// What was done beside what grows and is never ended, from poll to poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Restraint {
     ended_ms: Option<u64>,
@@ -83,24 +97,30 @@ fn within(at_ms: Option<u64>, now_ms: u64) -> bool {
 mod tests {
     use super::*;
     use crate::growth::History;
-    use crate::growth::tests::grown;
     use crate::process::tests::process;
+    use crate::shortage::InUse;
     use crate::target::choose;
     use crate::unit::units;
 
     const RAM: Bytes = Bytes::mib(1024);
 
-    /// A compiler below apt and an editor, with their sizes half a minute ago and now.
     fn found(then: [u64; 2], now: [u64; 2]) -> (Option<Grower>, Target) {
+        found_beside(then, now, 0)
+    }
+
+    /// A compiler below apt and an editor, with their sizes half a minute ago and now, and shared memory that grew by `shared`.
+    fn found_beside(then: [u64; 2], now: [u64; 2], shared: u64) -> (Option<Grower>, Target) {
         let of = |[compiler, editor]: [u64; 2]| {
             let compiler = Process { user: 0, is_roots: true, ..process(5, "cc1plus", compiler) };
             [compiler, process(6, "editor", editor)]
         };
         let mut history = History::default();
-        history.push(0, &of(then), Bytes(0));
-        history.push(20_000, &of(now), Bytes(0));
+        history.push(0, &of(then), InUse::default());
+        history.push(20_000, &of(now), InUse::default());
         let (all, protected) = (of(now), BTreeSet::from([5]));
-        let growth = grown(&history, &all, 30_000);
+        let by_both: u64 = then.into_iter().zip(now).map(|(then, now)| now.saturating_sub(then)).sum();
+        let in_use = InUse { shared: Bytes::mib(by_both + shared), ..InUse::default() };
+        let growth = history.growth(&all, in_use, 30_000);
         let units = units(&all, &protected, &growth, least(RAM));
         let target = choose(&units, &growth, &BTreeSet::new(), RAM).unwrap();
         (grower(&target, &units, &all, &protected, &growth, RAM), target)
@@ -110,11 +130,21 @@ mod tests {
     fn a_protected_program_is_to_blame_only_if_it_grew_more() {
         let (grower, target) = found([100, 200], [500, 200]);
         assert_eq!(target.name, "editor");
-        let pid = |grower: Option<Grower>| grower.map(|g| (g.id.pid, g.user, g.grown));
-        assert_eq!(pid(grower), Some((5, 0, Bytes::mib(400))));
-        assert_eq!(pid(found([500, 200], [500, 200]).0), None, "nothing grows");
-        assert_eq!(pid(found([480, 200], [500, 200]).0), None, "less than counts");
-        assert_eq!(pid(found([400, 100], [500, 400]).0), None, "the target grew more within the minute");
+        let compiler = ProcessId { pid: 5, start_ticks: 5 };
+        assert_eq!(grower, Some(Grower { what: What::Protected(compiler, 0), grown: Bytes::mib(400) }));
+        assert_eq!(found([500, 200], [500, 200]).0, None, "nothing grows");
+        assert_eq!(found([480, 200], [500, 200]).0, None, "less than counts");
+        assert_eq!(found([400, 100], [500, 400]).0, None, "the target grew more within the minute");
+    }
+
+    #[test]
+    fn shared_memory_that_grows_is_to_blame_as_a_protected_program_is() {
+        let grower = |then, now, shared| found_beside(then, now, shared).0;
+        let shared = |mib| Some(Grower { what: What::Shared, grown: Bytes::mib(mib) });
+        assert_eq!(grower([100, 200], [100, 200], 300), shared(300));
+        assert_eq!(grower([100, 200], [200, 200], 300), shared(300), "the larger part of both");
+        assert_eq!(grower([100, 200], [100, 200], 30), None, "less than counts");
+        assert_eq!(grower([100, 100], [100, 400], 200), None, "the editor grew more within the minute");
     }
 
     #[test]

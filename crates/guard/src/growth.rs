@@ -4,12 +4,13 @@
 //! (fork(2), copy-on-write). They are no growth, as long as all programs together did not grow by them. Of what all grew, nobody has
 //! written more than a page for each of its page faults: forks that do nothing take no blame from the one that writes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use eke_model::process::ProcessId;
 use eke_model::units::Bytes;
 
 use crate::process::Process;
+use crate::shortage::InUse;
 
 /// Ages of the tables that growth is compared with.
 const AGES_MS: [u64; 3] = [10_000, 60_000, 600_000];
@@ -22,8 +23,7 @@ const GENERATIONS: usize = 8;
 #[derive(Debug, Default)]
 struct Table {
     at_ms: u64,
-    /// The anonymous memory of all, each page once.
-    private: Bytes,
+    in_use: InUse,
     processes: BTreeMap<ProcessId, Had>,
 }
 
@@ -35,24 +35,33 @@ struct Had {
 
 /// Tables of the last ten minutes, oldest first.
 #[derive(Debug, Default)]
-pub struct History(VecDeque<Table>);
+pub struct History {
+    tables: VecDeque<Table>,
+    /// Processes in the tables that were ended by the guard.
+    ended: BTreeSet<ProcessId>,
+}
 
 impl History {
-    /// Keeps the sizes of all processes at this time, and their anonymous memory with each page counted once, unless the last ones
-    /// are fresh.
-    pub fn push(&mut self, at_ms: u64, processes: &[Process], private: Bytes) {
-        if self.0.back().is_some_and(|last| at_ms.saturating_sub(last.at_ms) < APART_MS) {
+    /// Keeps the sizes of all processes at this time, and what they have together, unless the last ones are fresh.
+    pub fn push(&mut self, at_ms: u64, processes: &[Process], in_use: InUse) {
+        if self.tables.back().is_some_and(|last| at_ms.saturating_sub(last.at_ms) < APART_MS) {
             return;
         }
         let processes = processes.iter().map(|p| (p.id, Had { size: p.size, written: p.written })).collect();
-        self.0.push_back(Table { at_ms, private, processes });
+        self.tables.push_back(Table { at_ms, in_use, processes });
         self.thin(at_ms);
+        self.ended.retain(|id| self.tables.iter().any(|table| table.processes.contains_key(id)));
+    }
+
+    /// These were ended: what they had is given back.
+    pub fn note_end(&mut self, processes: &[ProcessId]) {
+        self.ended.extend(processes);
     }
 
     /// Keeps two minutes in steps of five seconds, and what is older in steps of a minute.
     fn thin(&mut self, now_ms: u64) {
         let mut kept_ms = None::<u64>;
-        self.0.retain(|table| {
+        self.tables.retain(|table| {
             let age_ms = now_ms.saturating_sub(table.at_ms);
             let step_ms = if age_ms > 120_000 { 60_000 } else { APART_MS };
             let keep = age_ms <= AGES_MS[2] + 60_000
@@ -62,23 +71,49 @@ impl History {
         });
     }
 
-    /// How these processes grew. `private`: their anonymous memory now, each page once.
-    pub fn growth(&self, processes: &[Process], private: Bytes, now_ms: u64) -> Growth {
+    /// How these processes grew. `in_use`: what all have now.
+    pub fn growth(&self, processes: &[Process], in_use: InUse, now_ms: u64) -> Growth {
         let by_pid: BTreeMap<u32, &Process> = processes.iter().map(|p| (p.id.pid, p)).collect();
         let inherited: Vec<Bytes> =
             processes.iter().map(|p| self.inherited(p, &by_pid, GENERATIONS).unwrap_or_default()).collect();
         let shared = shared(processes, &inherited);
         let mut grown: BTreeMap<ProcessId, [Bytes; 3]> = BTreeMap::new();
         for (age, age_ms) in AGES_MS.into_iter().enumerate() {
-            let old = |t: &&Table| now_ms.saturating_sub(t.at_ms) >= age_ms;
-            let then = self.0.iter().rev().find(old).or(self.0.front());
+            let then = self.before(now_ms, age_ms);
             for (process, bytes) in
-                processes.iter().zip(grown_since(then, processes, &inherited, &shared, private))
+                processes.iter().zip(grown_since(then, processes, &inherited, &shared, in_use.private))
             {
                 grown.entry(process.id).or_default()[age] = bytes;
             }
         }
-        Growth(grown)
+        let [_, minute_ms, _] = AGES_MS;
+        let by_processes = grown.values().map(|[_, within_a_minute, _]| *within_a_minute).sum();
+        let then = self.before(now_ms, minute_ms);
+        Growth { of_no_process: self.of_no_process(then, processes, in_use, by_processes), grown }
+    }
+
+    /// The newest table that is at least so old, else the oldest.
+    fn before(&self, now_ms: u64, age_ms: u64) -> Option<&Table> {
+        let old = |t: &&Table| now_ms.saturating_sub(t.at_ms) >= age_ms;
+        self.tables.iter().rev().find(old).or(self.tables.front())
+    }
+
+    /// What was taken since a table without any process having grown by it. Swapped out, shared memory is in swap and no longer in `Shmem`, so it is
+    /// what all took less what the processes did. What an ended one gave back hides none of it.
+    fn of_no_process(
+        &self,
+        then: Option<&Table>,
+        processes: &[Process],
+        in_use: InUse,
+        by_processes: Bytes,
+    ) -> Bytes {
+        let Some(then) = then else { return Bytes(0) };
+        let has = |id| processes.iter().find(|p| p.id == id).map_or(Bytes(0), |p| p.size);
+        let gave_back = |id: &ProcessId| Some(then.processes.get(id)?.size.saturating_sub(has(*id)));
+        let given_back: Bytes = self.ended.iter().filter_map(gave_back).sum();
+        let taken = (in_use.all() + given_back).saturating_sub(then.in_use.all() + by_processes);
+        let most = in_use.shared_or_swapped() + given_back;
+        taken.min(most.saturating_sub(then.in_use.shared_or_swapped()))
     }
 
     /// What a process had of its parent when it was forked: the parent's size in the last table before that, or in the oldest table. `None`
@@ -94,7 +129,8 @@ impl History {
         if !is_fork {
             return None;
         }
-        let before = self.0.iter().rev().find(|t| !t.processes.contains_key(&child.id)).or(self.0.front())?;
+        let lacks_child = |t: &&Table| !t.processes.contains_key(&child.id);
+        let before = self.tables.iter().rev().find(lacks_child).or(self.tables.front())?;
         let had = before.processes.get(&parent.id).map(|had| had.size);
         had.or_else(|| self.inherited(parent, by_pid, generations.checked_sub(1)?))
     }
@@ -131,7 +167,7 @@ fn grown_since(
     };
     let members = processes.iter().zip(&own).zip(shared);
     let shares: Vec<Bytes> = members.map(|((p, own), shared)| copied(p, *own).min(*shared)).collect();
-    let all = private.saturating_sub(then.map_or(private, |t| t.private));
+    let all = private.saturating_sub(then.map_or(private, |t| t.in_use.private));
     let rest = all.saturating_sub(own.iter().copied().sum());
     let part = (rest.0 as f64 / shares.iter().copied().sum::<Bytes>().0.max(1) as f64).min(1.0);
     own.into_iter().zip(shares).map(|(own, share)| own + share.scaled(part)).collect()
@@ -140,12 +176,15 @@ fn grown_since(
 /// By how much processes grew within the last 10 s, minute and ten minutes. One that is younger than that has grown from
 /// nothing, or from what its parent had; without a table that old, the oldest one counts.
 #[derive(Debug, Default)]
-pub struct Growth(BTreeMap<ProcessId, [Bytes; 3]>);
+pub struct Growth {
+    grown: BTreeMap<ProcessId, [Bytes; 3]>,
+    of_no_process: Bytes,
+}
 
 impl Growth {
     /// Of one of the processes.
     pub fn of(&self, process: &Process) -> [Bytes; 3] {
-        self.0.get(&process.id).copied().unwrap_or_default()
+        self.grown.get(&process.id).copied().unwrap_or_default()
     }
 
     /// Within the last ten seconds.
@@ -157,6 +196,11 @@ impl Growth {
     pub fn within_a_minute(&self, process: &Process) -> Bytes {
         self.of(process)[1]
     }
+
+    /// What was taken within the last minute and is in no process: shared memory, files of tmpfs.
+    pub fn of_no_process(&self) -> Bytes {
+        self.of_no_process
+    }
 }
 
 #[cfg(test)]
@@ -165,17 +209,21 @@ pub(crate) mod tests {
     use crate::process::FileId;
     use crate::process::tests::process;
 
+    fn private(mib: u64) -> InUse {
+        InUse { private: Bytes::mib(mib), ..InUse::default() }
+    }
+
     /// The growth of processes that have no memory in common, or all that they inherited.
     pub(crate) fn grown(history: &History, processes: &[Process], now_ms: u64) -> Growth {
-        history.growth(processes, Bytes(0), now_ms)
+        history.growth(processes, InUse::default(), now_ms)
     }
 
     #[test]
     fn growth_is_against_each_age() {
         let mut history = History::default();
-        history.push(0, &[process(5, "a", 10)], Bytes(0));
-        history.push(590_000, &[process(5, "a", 50)], Bytes(0));
-        history.push(595_000, &[process(5, "a", 60)], Bytes(0));
+        history.push(0, &[process(5, "a", 10)], InUse::default());
+        history.push(590_000, &[process(5, "a", 50)], InUse::default());
+        history.push(595_000, &[process(5, "a", 60)], InUse::default());
         let of = |p: Process| grown(&history, std::slice::from_ref(&p), 600_000).of(&p);
         assert_eq!(of(process(5, "a", 100)), [50, 90, 90].map(Bytes::mib));
         assert_eq!(of(process(6, "new", 9)), [Bytes::mib(9); 3]);
@@ -183,12 +231,32 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_no_process_grew_by_is_shared_memory_also_in_swap_and_after_an_end() {
+        let in_use = |private, shared| InUse { shared: Bytes::mib(shared), ..self::private(private) };
+        let of_no_process = |now: &[Process], in_use, ended: &[Process]| {
+            let mut history = History::default();
+            history.push(0, &[process(5, "a", 300), process(6, "b", 100)], private(400));
+            ended.iter().for_each(|p| history.note_end(&[p.id]));
+            history.growth(now, in_use, 30_000).of_no_process().0 >> 20
+        };
+        let both = [process(5, "a", 300), process(6, "b", 150)];
+        assert_eq!(of_no_process(&both, in_use(450, 0), &[]), 0);
+        assert_eq!(of_no_process(&both, in_use(450, 200), &[]), 200);
+        let half_in_swap = InUse { swapped: Bytes::mib(100), ..in_use(550, 100) };
+        assert_eq!(of_no_process(&both, half_in_swap, &[]), 200);
+        assert_eq!(of_no_process(&both, in_use(650, 0), &[]), 0, "anonymous memory is some process'");
+        assert_eq!(of_no_process(&both[1..], in_use(150, 200), &[]), 0, "who knows what was in it");
+        assert_eq!(of_no_process(&both[1..], in_use(150, 200), &both[..1]), 200, "that was ended");
+        assert_eq!(of_no_process(&both[1..], in_use(150, 0), &both[..1]), 0);
+    }
+
+    #[test]
     fn the_history_stays_small() {
         let mut history = History::default();
-        (0..3_000).for_each(|s| history.push(s * 1_000, &[process(5, "a", 10)], Bytes(0)));
-        assert!((30..=40).contains(&history.0.len()), "{}", history.0.len());
-        let last = history.0.back().unwrap().at_ms;
-        assert!(history.0.iter().any(|t| last - t.at_ms >= 600_000));
+        (0..3_000).for_each(|s| history.push(s * 1_000, &[process(5, "a", 10)], InUse::default()));
+        assert!((30..=40).contains(&history.tables.len()), "{}", history.tables.len());
+        let last = history.tables.back().unwrap().at_ms;
+        assert!(history.tables.iter().any(|t| last - t.at_ms >= 600_000));
     }
 
     fn executes(inode: u64, parent: u32, process: Process) -> Process {
@@ -199,10 +267,10 @@ pub(crate) mod tests {
     fn of_child(child: Process, all: u64) -> u64 {
         let server = executes(1, 1, process(5, "server", 400));
         let mut history = History::default();
-        history.push(0, std::slice::from_ref(&server), Bytes::mib(500));
+        history.push(0, std::slice::from_ref(&server), private(500));
         let now = [server, child];
-        history.push(10_000, &now, Bytes::mib(500 + all));
-        history.growth(&now, Bytes::mib(500 + all), 12_000).now(&now[1]).0 >> 20
+        history.push(10_000, &now, private(500 + all));
+        history.growth(&now, private(500 + all), 12_000).now(&now[1]).0 >> 20
     }
 
     #[test]
@@ -234,9 +302,9 @@ pub(crate) mod tests {
             (5..).zip(written).map(member).collect()
         };
         let mut history = History::default();
-        history.push(0, &family(old), Bytes::mib(500));
-        let (now, private) = (family(now), Bytes::mib(500 + all));
-        let growth = history.growth(&now, private, 12_000);
+        history.push(0, &family(old), private(500));
+        let now = family(now);
+        let growth = history.growth(&now, private(500 + all), 12_000);
         now.iter().map(|p| growth.now(p).0 >> 20).collect()
     }
 
@@ -269,7 +337,7 @@ pub(crate) mod tests {
     fn forks_of_forks_are_followed_also_in_a_circle() {
         let server = executes(1, 1, process(5, "server", 400));
         let mut history = History::default();
-        history.push(0, std::slice::from_ref(&server), Bytes(0));
+        history.push(0, std::slice::from_ref(&server), InUse::default());
         let fork = |pid, parent| executes(1, parent, process(pid, "child", 400));
         let all = [server, fork(6, 5), fork(7, 6), fork(8, 9), fork(9, 8)];
         let growth = grown(&history, &all, 5_000);

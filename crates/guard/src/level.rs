@@ -19,7 +19,7 @@ pub enum Level {
 /// Programs can get less than this share of RAM: the kernel's own OOM killer is near.
 const EXHAUSTED_ROOM: f64 = 0.02;
 /// With this share left, growth that takes all of it within [`SOON_S`] exhausts memory, too.
-const EXHAUSTED_SOON_ROOM: f64 = 0.08;
+pub(crate) const EXHAUSTED_SOON_ROOM: f64 = 0.08;
 const SOON_S: f64 = 1.0;
 /// With this share left, growth that takes all of it within [`RUSH_S`], or before the poll after the next, is stopped at once.
 const RUSH_ROOM: f64 = 0.25;
@@ -66,6 +66,32 @@ pub(crate) fn has_plenty(s: &Shortage) -> bool {
     s.available_share + from_zfs > PLENTY
 }
 
+/// Which limit a shortage has passed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cause {
+    /// Programs can get no more than this share of RAM.
+    Room(f64),
+    /// The room ends within so many seconds.
+    LeftS(f64),
+    /// What programs have in RAM, and what is free, is this share of RAM, while they wait: the compressed pool has the rest.
+    Resident(f64),
+    /// All tasks waited for this share of the last second.
+    Stalled(f64),
+}
+
+/// The limit that has been passed; that of a stall, if none is known.
+pub fn cause(s: &Shortage) -> Cause {
+    match (level(s), s.left_s) {
+        (Level::Exhausted, _) if s.room_share < EXHAUSTED_ROOM => Cause::Room(s.room_share),
+        (Level::Exhausted, Some(left)) if s.room_share < EXHAUSTED_SOON_ROOM && left < SOON_S => {
+            Cause::LeftS(left)
+        }
+        (Level::Exhausted, _) => Cause::Resident(s.resident_share),
+        (_, Some(left)) if is_rush(s) => Cause::LeftS(left),
+        _ => Cause::Stalled(s.stalled_1s),
+    }
+}
+
 /// Whether memory ends before there is time to watch.
 pub fn is_rush(s: &Shortage) -> bool {
     !has_plenty(s)
@@ -76,6 +102,26 @@ pub fn is_rush(s: &Shortage) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cause_is_the_limit_that_was_passed() {
+        let stall = Shortage {
+            stalled_1s: 0.6,
+            stalled_5s: 0.3,
+            room_share: 0.5,
+            resident_share: 0.5,
+            ..Shortage::default()
+        };
+        for (shortage, expected) in [
+            (stall, Cause::Stalled(0.6)),
+            (Shortage { room_share: 0.01, left_s: Some(0.1), ..stall }, Cause::Room(0.01)),
+            (Shortage { room_share: 0.07, left_s: Some(0.6), ..stall }, Cause::LeftS(0.6)),
+            (Shortage { room_share: 0.07, resident_share: 0.04, ..stall }, Cause::Resident(0.04)),
+            (Shortage { room_share: 0.2, left_s: Some(1.5), ..stall }, Cause::LeftS(1.5)),
+        ] {
+            assert_eq!(cause(&shortage), expected, "{shortage:?}");
+        }
+    }
 
     #[test]
     fn a_cache_of_zfs_that_does_not_shrink_hides_no_stall() {

@@ -5,7 +5,7 @@
 //! - [`level`]: how bad that is; [`own_limit`]: whether it is only a group at its own limit; pure
 //! - [`escalate`]: slow, stop for a moment, ask to end, end; pure
 //! - [`process`], [`growth`], [`unit`], [`protect`], [`target`]: which processes belong together, which are never touched, and which are to
-//!   blame; [`grower`]: that a protected one is; [`terminal`]: who notices a stop; pure
+//!   blame; [`grower`]: that what is never ended is; [`terminal`]: who notices a stop; pure
 //! - [`others`]: other programs that do the same; pure; `balloon`: the host gives memory back
 //! - `message`: what the log, the clients and the desktop get to read; pure
 //! - [`read`]: reads the processes; `trust`: whose word their names are; `group`: where their control groups are;
@@ -25,7 +25,7 @@
 //! grows of the processes that it declares dispensable.
 //!
 //! *How.* First what can be undone. A short stop lets the kernel move the cause's pages to compressed swap while nothing else
-//! waits for them. Only exhausted memory, or a hard stall after three stops, ends a program.
+//! waits for them. Only exhausted memory, or a hard stall or nearly exhausted memory after stops in vain, ends a program.
 
 pub mod act;
 mod balloon;
@@ -45,6 +45,8 @@ pub mod target;
 pub mod terminal;
 mod trust;
 pub mod unit;
+
+use std::collections::BTreeSet;
 
 use eke_linux::cgroup::limit;
 use eke_linux::parse::lru_gen;
@@ -107,7 +109,7 @@ pub struct Poll<'a> {
     pub now: Sample,
 }
 
-/// What to act upon, and the protected programs that are to blame rather than it.
+/// What to act upon, and what is to blame rather than it and never ended.
 #[derive(Debug)]
 struct Choice {
     target: Target,
@@ -154,7 +156,8 @@ impl Guard {
             messages.extend(self.let_go(poll.root));
             return messages;
         }
-        let choice = (self.level >= Level::Short).then(|| self.choice(&processes, &poll)).flatten();
+        let chooses = self.level >= Level::Short && !self.state.is_ending(now_ms);
+        let choice = chooses.then(|| self.choice(&processes, &poll)).flatten();
         let grower = choice.as_ref().and_then(|choice| choice.grower);
         messages.extend(self.spared(grower.as_ref(), &processes, now_ms));
         let spares = self.restraint.spares(grower.as_ref(), self.level, now_ms);
@@ -197,7 +200,7 @@ impl Guard {
         }
     }
 
-    /// Says why nothing is done, if a protected program grows.
+    /// Says why nothing is done, if what grows is never ended.
     fn spared(&mut self, grower: Option<&Grower>, processes: &[Process], now_ms: u64) -> Option<Message> {
         let grower = grower.filter(|_| self.level >= Level::Stalled && self.restraint.says(now_ms))?;
         Some(message::spared(grower, processes))
@@ -242,8 +245,8 @@ impl Guard {
         if !old && !grew && self.level == Level::Calm && !self.state.is_acting() {
             return Vec::new();
         }
-        let processes = self.reader.processes(poll.root);
-        self.history.push(now_ms, &processes, shortage::private(&poll.now));
+        let processes = self.reader.processes(poll.root, now_ms);
+        self.history.push(now_ms, &processes, shortage::in_use(&poll.now));
         self.state.keep_in_vain(|id| processes.iter().any(|p| p.id == *id));
         self.read_demand = demand;
         if old {
@@ -258,7 +261,7 @@ impl Guard {
         let kept = protect::protected(processes, &poll.settings.protect);
         let mut protected = kept.clone();
         protected.extend(self.state.in_vain().iter().map(|id| id.pid));
-        let growth = self.history.growth(processes, shortage::private(&poll.now), poll.now.time_ms);
+        let growth = self.history.growth(processes, shortage::in_use(&poll.now), poll.now.time_ms);
         let units = unit::units(processes, &protected, &growth, target::least(ram));
         let noticed = terminal::noticed(processes, &protected);
         let target = target::choose(&units, &growth, &noticed, ram)?;
@@ -298,25 +301,27 @@ impl Guard {
             Action::Ask(target) => self.end(root, target, false, why),
             Action::End(target) => {
                 let said = self.end(root, target, true, why);
-                if target::may_fork(target) {
-                    self.end_newborn(poll, processes, target);
-                }
-                said
+                let newborn = self.end_newborn(poll, processes, target);
+                message::with_newborn(said, target, newborn)
             }
         }
     }
 
-    /// A fork bomb forks while it is ended: what it left is found and ended at once, not at the next poll.
-    fn end_newborn(&mut self, poll: &Poll<'_>, processes: &[Process], target: &Target) {
-        for _ in 0..NEWBORN_READS {
-            let now = self.reader.processes(poll.root);
+    /// A fork bomb forks while it is ended: what it left is found and ended at once, not at the next poll. Returns how many there were.
+    fn end_newborn(&mut self, poll: &Poll<'_>, processes: &[Process], target: &Target) -> usize {
+        let mut ended = BTreeSet::new();
+        let reads = if target::may_fork(target) { NEWBORN_READS } else { 0 };
+        for _ in 0..reads {
+            let now = self.reader.processes(poll.root, poll.now.time_ms);
             let protected = protect::protected(&now, &poll.settings.protect);
             let newborn = target::newborn(target, processes, &now, &protected);
             // A refusal was said for the target itself.
             if newborn.is_empty() || act::kill(poll.root, &newborn).is_err() {
-                return;
+                break;
             }
+            ended.extend(newborn);
         }
+        ended.len()
     }
 
     /// Another eke that has the journal delays a step; the kernel's refusal of a stop calls for the next one.
@@ -349,6 +354,7 @@ impl Guard {
             // It was asked before, or needs its time to end.
             return None;
         }
+        self.history.note_end(&target.processes);
         self.shown.ended += 1;
         self.shown.ended_pid = first;
         Some(message::ended(target, why))

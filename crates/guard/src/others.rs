@@ -6,7 +6,7 @@ use crate::process::Process;
 
 /// The running daemon that ends programs when memory is short; `None` if none does.
 pub fn running(processes: &[Process]) -> Option<&str> {
-    let is_one = |p: &&Process| is_daemon(&p.name, p.is_roots, p.user, p.trusted_program.as_deref());
+    let is_one = |p: &&Process| is_daemon(&p.name, p.has_roots_name(), p.user, p.trusted_program.as_deref());
     processes.iter().find(is_one).map(|p| p.name.as_str())
 }
 
@@ -25,6 +25,7 @@ mod tests {
         };
         let is_one = |process| running(&[self::process(5, "sh", 1), process]) == Some("earlyoom");
         assert!(is_one(by(0, None)), "a script of root");
+        assert!(!is_one(Process { is_contained: true, ..by(0, None) }), "it sees its container alone");
         assert!(!is_one(Process { is_roots: false, ..by(0, Some("su")) }), "a link to su, of a user");
         assert!(is_one(by(65_000, Some("earlyoom"))) && is_one(by(107, Some("earlyoom"))));
         assert!(!is_one(by(1001, Some("python3.11"))), "a name that a user gave an interpreter");

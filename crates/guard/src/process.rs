@@ -27,6 +27,8 @@ pub struct Process {
     pub user: u32,
     /// Whether root started it and chose its name: its real user is root, too, and its program is not set-user-id.
     pub is_roots: bool,
+    /// Whether it has a pid namespace of its own: root in a container is whoever makes the container's image.
+    pub is_contained: bool,
     /// The kernel's name of it (`comm`), which it can choose itself.
     pub name: String,
     /// File name of its executable if that belongs to root, who alone can replace it.
@@ -46,9 +48,41 @@ pub struct Process {
     pub control_group: String,
 }
 
+/// Subordinate uids begin here (`SUB_UID_MIN` of login.defs(5)): usual distributions give each user 65,536 of them.
+const SUBORDINATE: u32 = 100_000;
+
+impl Process {
+    /// Whose it is: of a subordinate uid, as in a rootless container, the user whose login it is below. No user leaves the slice that systemd made.
+    pub fn owner(&self) -> u32 {
+        let of_slice = || {
+            let slice = self.control_group.strip_prefix("user.slice/user-")?;
+            slice.split_once(".slice")?.0.parse().ok()
+        };
+        Some(self.user).filter(|user| *user >= SUBORDINATE).and_then(|_| of_slice()).unwrap_or(self.user)
+    }
+
+    /// Whether it is the machine's root that started it and chose its name.
+    pub fn has_roots_name(&self) -> bool {
+        self.is_roots && !self.is_contained
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn the_owner_of_a_subordinate_uid_is_the_user_who_logged_in() {
+        let owner = |user, control_group: &str| {
+            Process { user, control_group: control_group.into(), ..process(5, "a", 1) }.owner()
+        };
+        let below = "user.slice/user-1001.slice/user@1001.service/user.slice/libpod-1.scope";
+        assert_eq!([owner(100_999, below), owner(1001, below)], [1001; 2]);
+        assert_eq!(owner(0, below), 0, "of sudo");
+        assert_eq!(owner(1002, below), 1002, "of su");
+        assert_eq!(owner(100_999, "machine.slice/user-1001.slice/a.scope"), 100_999);
+        assert_eq!(owner(100_999, "user.slice/user-x.slice"), 100_999);
+    }
 
     /// A process of user 1000 with `mib` of memory, in a session of its own.
     pub(crate) fn process(pid: u32, name: &str, mib: u64) -> Process {
@@ -59,6 +93,7 @@ pub(crate) mod tests {
             session: 7,
             user: 1000,
             is_roots: false,
+            is_contained: false,
             name: name.into(),
             trusted_program: Some(name.into()),
             contained_program: None,

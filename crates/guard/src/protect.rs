@@ -1,7 +1,7 @@
 //! What the guard never stops, slows or ends. Pure.
 //!
 //! A name protects a process only if a user cannot choose it: the executable belongs to root, or root started the process. A user
-//! chooses the name of a set-user-id program, by a link to it.
+//! chooses the name of a set-user-id program, by a link to it; and whoever makes a container's image chooses those in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -227,13 +227,18 @@ fn is_one_of(process: &Process, names: &[&str]) -> bool {
 }
 
 fn is_called(process: &Process, name: &str) -> bool {
-    let in_comm = name.get(..COMM_BYTES).unwrap_or(name);
-    process.trusted_program.as_deref() == Some(name) || process.is_roots && process.name == in_comm
+    process.trusted_program.as_deref() == Some(name) || process.has_roots_name() && has_comm(process, name)
 }
 
 /// Root listed it, so a name counts in a container, too.
 fn is_listed(process: &Process, name: &str) -> bool {
-    process.contained_program.as_deref() == Some(name) || is_called(process, name)
+    process.contained_program.as_deref() == Some(name)
+        || process.is_roots && has_comm(process, name)
+        || is_called(process, name)
+}
+
+fn has_comm(process: &Process, name: &str) -> bool {
+    process.name == name.get(..COMM_BYTES).unwrap_or(name)
 }
 
 fn has_installer_above(process: &Process, by_pid: &BTreeMap<u32, &Process>) -> bool {
@@ -283,6 +288,24 @@ mod tests {
         };
         assert!(contained("postgres"));
         assert!(!contained("sshd"), "the container's maker chose it");
+    }
+
+    #[test]
+    fn root_in_a_container_names_nothing_but_what_is_listed() {
+        let contained = |name: &str| Process {
+            user: 0,
+            is_roots: true,
+            is_contained: true,
+            trusted_program: None,
+            session: 5,
+            ..process(5, name, 1)
+        };
+        for name in ["sshd", "apt", "init", "bash"] {
+            assert!(!is_kept(contained(name)), "{name}");
+        }
+        assert!(is_kept(contained("postgres")), "a script that is listed");
+        let below = Process { parent: 5, ..process(6, "cc1plus", 900) };
+        assert!(protected(&[contained("apt"), below], &[]).is_empty());
     }
 
     /// A script of root has its name only from the kernel, which cuts it.

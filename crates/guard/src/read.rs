@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use eke_linux::Root;
 use eke_linux::parse::process_stat::{self, ProcessStat};
-use eke_linux::parse::{groups, process_status, release};
+use eke_linux::parse::{groups, keyed, process_status, release};
 use eke_linux::read;
 use eke_model::process::{ProcessId, is_of_service};
 use eke_model::units::Bytes;
@@ -20,7 +20,45 @@ struct Program {
     executable: Option<Executable>,
     trust: Trust,
     contained: Trust,
-    control_group: String,
+    group: Group,
+}
+
+/// A process' control group. A desktop moves a program into a group of its own soon after its start.
+#[derive(Debug, Clone)]
+struct Group {
+    /// As `/proc/PID/cgroup` says.
+    own: String,
+    of_processes: String,
+    due_ms: u64,
+}
+
+/// A process' group is read again so long after it was seen first, and then so often.
+const GROUP_FIRST_MS: u64 = 1_000;
+const GROUP_AGAIN_MS: u64 = 10_000;
+
+impl Group {
+    fn read(root: &Root, pid: u32, now_ms: u64) -> Self {
+        let own = own_group(root, pid).unwrap_or_default();
+        let of_processes = group::of_processes(root, &own).to_owned();
+        Self { own, of_processes, due_ms: now_ms + GROUP_FIRST_MS }
+    }
+
+    fn read_again(&mut self, root: &Root, pid: u32, now_ms: u64) {
+        self.due_ms = now_ms + GROUP_AGAIN_MS;
+        let Some(own) = own_group(root, pid).filter(|own| *own != self.own) else { return };
+        self.of_processes = group::of_processes(root, &own).to_owned();
+        self.own = own;
+    }
+}
+
+/// Whether a process has a pid in a namespace below the machine's, too (`NSpid`, Linux 4.1).
+fn has_own_pids(status: &str) -> bool {
+    keyed::value(status, "NSpid").is_some_and(|pids| pids.split_ascii_whitespace().count() > 1)
+}
+
+fn own_group(root: &Root, pid: u32) -> Option<String> {
+    let text = root.read(format!("proc/{pid}/cgroup")).ok()?;
+    Some(groups::own(&text, "")?.trim_start_matches('/').to_owned())
 }
 
 impl Program {
@@ -44,9 +82,9 @@ const COPIES_SMALL_PAGES: (u32, u32) = (5, 8);
 impl Reader {
     /// All processes of programs; kernel threads, and processes that end meanwhile, are left out. None of these files needs
     /// the lock of a process' memory, which a process that waits for memory can hold.
-    pub fn processes(&mut self, root: &Root) -> Vec<Process> {
+    pub fn processes(&mut self, root: &Root, now_ms: u64) -> Vec<Process> {
         let all: Vec<Process> =
-            read::pids(root).into_iter().filter_map(|pid| self.process(root, pid)).collect();
+            read::pids(root).into_iter().filter_map(|pid| self.process(root, pid, now_ms)).collect();
         let runs = |id: &ProcessId| all.iter().any(|p| p.id == *id);
         if self.programs.len() > all.len() * 2 {
             self.programs.retain(|id, _| runs(id));
@@ -54,16 +92,17 @@ impl Reader {
         all
     }
 
-    fn process(&mut self, root: &Root, pid: u32) -> Option<Process> {
+    fn process(&mut self, root: &Root, pid: u32, now_ms: u64) -> Option<Process> {
         // One within execve(2) has next to no memory, and reading more of it can take for ever.
         if !read::answers(root, pid) {
             return None;
         }
         let text = root.read(format!("proc/{pid}/stat")).ok()?;
         let stat = process_stat::parse(&text).filter(|s| !s.has_ended() && !s.is_kernel_thread())?;
-        let status = process_status::parse(&root.read(format!("proc/{pid}/status")).ok()?);
+        let status_text = root.read(format!("proc/{pid}/status")).ok()?;
+        let status = process_status::parse(&status_text);
         let id = ProcessId { pid, start_ticks: stat.start_ticks };
-        let program = self.program(root, id, stat.name);
+        let program = self.program(root, id, stat.name, now_ms);
         let users = [status.real_user?, status.effective_user?];
         let is_machines = users.into_iter().all(|user| user == 0 || is_of_service(user));
         Some(Process {
@@ -74,6 +113,7 @@ impl Reader {
             user: status.effective_user?,
             is_roots: (status.real_user, status.effective_user) == (Some(0), Some(0))
                 && !program.executable.is_some_and(Executable::is_set_user_id),
+            is_contained: has_own_pids(&status_text),
             name: program.name,
             trusted_program: program.trust.name(),
             contained_program: program.contained.name().filter(|_| is_machines),
@@ -81,7 +121,7 @@ impl Reader {
             size: status.anonymous + status.swap,
             written: self.written(root, &stat),
             oom_score_adj: root.read(format!("proc/{pid}/oom_score_adj")).ok()?.trim().parse().unwrap_or(0),
-            control_group: program.control_group,
+            control_group: program.group.of_processes,
         })
     }
 
@@ -96,16 +136,17 @@ impl Reader {
         Bytes(faults.saturating_mul(root.page_size().bytes()))
     }
 
-    fn program(&mut self, root: &Root, id: ProcessId, name: &str) -> Program {
+    fn program(&mut self, root: &Root, id: ProcessId, name: &str, now_ms: u64) -> Program {
         // An exec(2) can keep the name.
         let executable = Executable::of(root, id.pid);
         let is_it =
-            |known: &&Program| known.name == name && known.executable == executable && known.is_known();
-        if let Some(known) = self.programs.get(&id).filter(is_it) {
+            |known: &&mut Program| known.name == name && known.executable == executable && known.is_known();
+        if let Some(known) = self.programs.get_mut(&id).filter(is_it) {
+            if now_ms >= known.group.due_ms {
+                known.group.read_again(root, id.pid, now_ms);
+            }
             return known.clone();
         }
-        let group_text = root.read(format!("proc/{}/cgroup", id.pid)).unwrap_or_default();
-        let own_group = groups::own(&group_text, "").unwrap_or_default().trim_start_matches('/');
         let nobodys = Trust::Known(None);
         // First: if this finds the name of a service with mounts of its own, the machine's mounts have it in memory, too.
         let contained = executable.map_or(nobodys.clone(), |file| file.trust_in_container(root, id.pid));
@@ -114,7 +155,7 @@ impl Reader {
             executable,
             trust: executable.map_or(nobodys, |file| file.trust(root, id.pid)),
             contained,
-            control_group: group::of_processes(root, own_group).to_owned(),
+            group: Group::read(root, id.pid, now_ms),
         };
         self.programs.insert(id, program.clone());
         program
@@ -145,7 +186,7 @@ mod tests {
             kernel
                 .put("proc/7/status", "State:\tS (sleeping)\nUid:\t1000\t1000\t1000\t1000\nRssAnon:\t8 kB\n");
             kernel.put("proc/7/oom_score_adj", "0\n");
-            let found = Reader::default().processes(&kernel.root());
+            let found = Reader::default().processes(&kernel.root(), 0);
             let written_by_7 = found.iter().find(|p| p.id.pid == 7).map(|p| p.written);
             assert_eq!(written_by_7, Some(Bytes(written)), "{release}");
         }
@@ -178,8 +219,33 @@ mod tests {
     }
 
     fn contained_name(reader: &mut Reader, kernel: &Arc<FakeKernel>) -> Option<String> {
-        let found = reader.processes(&kernel.root());
+        let found = reader.processes(&kernel.root(), 0);
         found.into_iter().find(|p| p.id.pid == 7).and_then(|p| p.contained_program)
+    }
+
+    #[test]
+    fn a_process_is_contained_if_it_has_another_pid_too() {
+        let of = |line: &str| has_own_pids(&format!("Name:\tsh\n{line}Uid:\t0\t0\t0\t0\n"));
+        assert!(of("NSpid:\t4711\t1\n"));
+        assert!(!of("NSpid:\t4711\n") && !of(""));
+    }
+
+    #[test]
+    fn a_process_that_is_moved_soon_after_its_start_is_found_in_its_group() {
+        let kernel = FakeKernel::new();
+        kernel.put("proc/7/stat", "7 (firefox) S 1 7 7 0 -1 0 3 900 2 900 0 0 0 0 20 0 1 0 9 0 77\n");
+        kernel.put("proc/7/status", "State:\tS (sleeping)\nUid:\t1000\t1000\t1000\t1000\nRssAnon:\t8 kB\n");
+        kernel.put("proc/7/oom_score_adj", "0\n");
+        let mut reader = Reader::default();
+        let mut group = |now_ms, is_in: &str| {
+            kernel.put("proc/7/cgroup", &format!("0::/{is_in}\n"));
+            let found = reader.processes(&kernel.root(), now_ms);
+            found.into_iter().find(|p| p.id.pid == 7).map(|p| p.control_group).unwrap()
+        };
+        assert_eq!(group(0, "shell.service"), "shell.service");
+        assert_eq!(group(250, "firefox.scope"), "shell.service", "not read at each poll");
+        assert_eq!(group(1_000, "firefox.scope"), "firefox.scope");
+        assert_eq!(group(11_000, "other.scope"), "other.scope");
     }
 
     /// Singularity with set-user-id mounts any image for a user, whose program has the user's own id in it.

@@ -184,15 +184,49 @@ pub fn without_leaving(mut sample: Sample, device: &str) -> Sample {
 
 /// What programs have: anonymous and shared memory, in RAM and in swap.
 pub fn demand(sample: &Sample) -> Bytes {
-    private(sample) + sample.memory.shared
+    in_use(sample).all()
+}
+
+/// What all programs have, each page once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InUse {
+    /// Anonymous memory in RAM, and all that is in swap.
+    pub private: Bytes,
+    /// What is in swap alone.
+    pub swapped: Bytes,
+    /// Shared memory and files of tmpfs in RAM: the kernel counts them in no process.
+    pub shared: Bytes,
+}
+
+impl InUse {
+    /// All of it.
+    pub fn all(self) -> Bytes {
+        self.private + self.shared
+    }
+
+    /// Where shared memory may be.
+    pub fn shared_or_swapped(self) -> Bytes {
+        self.shared + self.swapped
+    }
+}
+
+/// What all programs have now.
+pub fn in_use(sample: &Sample) -> InUse {
+    InUse { private: private(sample), swapped: swapped(sample), shared: sample.memory.shared }
 }
 
 /// The anonymous memory of all programs in RAM, and all that is in swap, also of shared memory. Each page counts once: what was read
 /// back and keeps its place in swap is there in both. For a moment, pages on their way out count in neither.
-pub fn private(sample: &Sample) -> Bytes {
-    let memory = &sample.memory;
-    let swapped = memory.swap_total.saturating_sub(memory.swap_free);
-    (memory.anonymous + swapped).saturating_sub(memory.swap_cached)
+fn private(sample: &Sample) -> Bytes {
+    (sample.memory.anonymous + swap_used(sample)).saturating_sub(sample.memory.swap_cached)
+}
+
+fn swapped(sample: &Sample) -> Bytes {
+    swap_used(sample).saturating_sub(sample.memory.swap_cached)
+}
+
+fn swap_used(sample: &Sample) -> Bytes {
+    sample.memory.swap_total.saturating_sub(sample.memory.swap_free)
 }
 
 /// Stored and pool bytes of zram and zswap.

@@ -31,6 +31,8 @@ pub struct Target {
     pub name: String,
     /// Its user.
     pub user: u32,
+    /// Whose it is: the user, or the one whose subordinate uid that is.
+    pub owner: u32,
     /// All of them.
     pub processes: Vec<ProcessId>,
     /// Their memory.
@@ -41,6 +43,8 @@ pub struct Target {
     pub shell_waits: bool,
     /// Whether it grew within the last ten seconds, by [`LEAST_SHARE`] of RAM.
     pub grows: bool,
+    /// By how much these processes grew within the last ten seconds.
+    pub grown: Bytes,
 }
 
 /// The size of the smallest unit that is chosen.
@@ -77,7 +81,7 @@ fn is_virtual_machine(unit: &Unit<'_>) -> bool {
 }
 
 fn user(unit: &Unit<'_>) -> Option<u32> {
-    unit.processes.first().map(|p| p.user)
+    unit.processes.first().map(|p| p.owner())
 }
 
 /// Whether a target may fork while it is ended: it has many processes.
@@ -97,7 +101,7 @@ pub fn newborn(
     let sessions: BTreeSet<u32> = known.iter().filter(is_member).map(|p| p.session).collect();
     let is_of_it = |p: &&Process| match &target.group {
         Some(group) => p.control_group == *group,
-        None => p.user == target.user && p.name == target.name && sessions.contains(&p.session),
+        None => p.owner() == target.owner && p.name == target.name && sessions.contains(&p.session),
     };
     let is_new = |p: &&Process| is_of_it(p) && !was_there(p.id) && !protected.contains(&p.id.pid);
     now.iter().filter(is_new).map(|p| p.id).collect()
@@ -120,10 +124,10 @@ pub fn is_anothers_fault(
     let in_units = units.iter().filter(is_passed_over).flat_map(|unit| &unit.processes);
     let passed_over: BTreeSet<u32> = in_units.map(|p| p.id.pid).collect();
     let is_not_chosen = |pid: u32| protected.contains(&pid) || passed_over.contains(&pid);
-    let is_other = |p: &&Process| is_not_chosen(p.id.pid) && !p.is_roots && p.user != target.user;
+    let is_other = |p: &&Process| is_not_chosen(p.id.pid) && !p.is_roots && p.owner() != target.owner;
     let mut by_user: BTreeMap<u32, (Bytes, f64)> = BTreeMap::new();
     for process in processes.iter().filter(is_other) {
-        let (grown, score) = by_user.entry(process.user).or_default();
+        let (grown, score) = by_user.entry(process.owner()).or_default();
         let [.., within_ten_minutes] = growth.of(process);
         *grown = *grown + within_ten_minutes;
         *score += growth_score(process, growth);
@@ -143,7 +147,8 @@ fn target(unit: &Unit<'_>, growth: &Growth, least: Bytes, noticed: &BTreeSet<u32
         (None, UnitKey::ControlGroup(group)) => (unit.processes.clone(), Some(group.clone())),
         (None, UnitKey::Job { .. }) => (to_blame(unit, growth), None),
     };
-    of(unit.key.clone(), &members, group, noticed)
+    let grown = members.iter().map(|p| growth.now(p)).sum();
+    Target { grown, ..of(unit.key.clone(), &members, group, noticed) }
 }
 
 /// The worst member, and those that are nearly as bad.
@@ -159,11 +164,13 @@ fn of(key: UnitKey, members: &[&Process], group: Option<String>, noticed: &BTree
         key,
         name: first.map(|p| p.name.clone()).unwrap_or_default(),
         user: first.map_or(0, |p| p.user),
+        owner: first.map_or(0, |p| p.owner()),
         processes: members.iter().map(|p| p.id).collect(),
         size: members.iter().map(|p| p.size).sum(),
         group,
         shell_waits: members.iter().any(|p| noticed.contains(&p.id.pid)),
         grows: false,
+        grown: Bytes(0),
     }
 }
 
@@ -190,6 +197,7 @@ mod tests {
     use crate::growth::History;
     use crate::growth::tests::grown;
     use crate::process::tests::process;
+    use crate::shortage::InUse;
     use crate::unit::units;
 
     const RAM: Bytes = Bytes::mib(1024);
@@ -222,6 +230,17 @@ mod tests {
         let mut build = vec![script, member(6, "make", 2)];
         build.extend((10..14).map(|pid| member(pid, "cc1plus", 100)));
         assert_eq!(chosen(&build), Some(("cc1plus".into(), vec![10, 11, 12, 13])));
+    }
+
+    #[test]
+    fn a_target_says_how_much_of_it_is_new() {
+        let mut history = History::default();
+        history.push(0, &[process(6, "stressor", 300)], InUse::default());
+        let now = [process(6, "stressor", 400)];
+        let growth = grown(&history, &now, 10_000);
+        let units = units(&now, &BTreeSet::new(), &growth, least(RAM));
+        let target = choose(&units, &growth, &BTreeSet::new(), RAM).unwrap();
+        assert_eq!((target.size, target.grown), (Bytes::mib(400), Bytes::mib(100)));
     }
 
     #[test]
@@ -269,9 +288,9 @@ mod tests {
     #[test]
     fn what_grows_now_comes_before_what_is_new() {
         let mut history = History::default();
-        history.push(0, &[], Bytes(0));
-        history.push(5_000, &[process(5, "editor", 300)], Bytes(0));
-        history.push(10_000, &[process(5, "editor", 300)], Bytes(0));
+        history.push(0, &[], InUse::default());
+        history.push(5_000, &[process(5, "editor", 300)], InUse::default());
+        history.push(10_000, &[process(5, "editor", 300)], InUse::default());
         let crowd = (10..20).map(|pid| process(pid, "crowd", 10));
         let all: Vec<Process> = crowd.chain([process(5, "editor", 300)]).collect();
         assert_eq!(chosen_after(&history, &all).unwrap().0, "crowd");
@@ -314,7 +333,7 @@ mod tests {
     fn a_stressor_in_many_pieces_is_ended_and_not_another_users_program() {
         let mut history = History::default();
         let victim = process(5, "victim", 100);
-        history.push(0, std::slice::from_ref(&victim), Bytes(0));
+        history.push(0, std::slice::from_ref(&victim), InUse::default());
         let all: Vec<Process> = std::iter::once(victim).chain(pieces(40, 20)).collect();
         assert_eq!(chosen_after(&history, &all).unwrap().1, (100..140).collect::<Vec<_>>());
     }
@@ -323,14 +342,29 @@ mod tests {
     fn pieces_that_no_longer_grow_end_nothing_of_another_user() {
         let mut history = History::default();
         let victim = process(5, "victim", 100);
-        history.push(0, std::slice::from_ref(&victim), Bytes(0));
+        history.push(0, std::slice::from_ref(&victim), InUse::default());
         let all: Vec<Process> = std::iter::once(victim).chain(pieces(40, 20)).collect();
-        history.push(300_000, &all, Bytes(0));
+        history.push(300_000, &all, InUse::default());
         let (none, growth) = (BTreeSet::new(), grown(&history, &all, 360_000));
         let units = units(&all, &none, &growth, least(RAM));
         let target = choose(&units, &growth, &none, RAM).unwrap();
         assert_eq!(target.name, "victim");
         assert!(is_anothers_fault(&target, &units, &all, &none, &growth, RAM));
+    }
+
+    #[test]
+    fn pieces_with_a_subordinate_uid_each_are_those_of_their_user() {
+        let apart = || pieces(40, 20).map(|p| Process { user: 100_000 + p.id.pid, ..p });
+        let mut history = History::default();
+        let victim = process(5, "victim", 100);
+        history.push(0, std::slice::from_ref(&victim), InUse::default());
+        let all: Vec<Process> = std::iter::once(victim).chain(apart()).collect();
+        assert_eq!(chosen_after(&history, &all).unwrap().1, (100..140).collect::<Vec<_>>());
+        history.push(300_000, &all, InUse::default());
+        let (none, growth) = (BTreeSet::new(), grown(&history, &all, 360_000));
+        let units = units(&all, &none, &growth, least(RAM));
+        let target = choose(&units, &growth, &none, RAM).unwrap();
+        assert!(target.name == "victim" && is_anothers_fault(&target, &units, &all, &none, &growth, RAM));
     }
 
     #[test]
@@ -352,7 +386,7 @@ mod tests {
     fn a_browser_that_grows_in_new_tabs_is_not_spared_for_its_old_tab() {
         let old = [of_browser(5, 100, 0), of_browser(6, 300, 300)];
         let mut history = History::default();
-        history.push(0, &old, Bytes(0));
+        history.push(0, &old, InUse::default());
         let mut all = old.to_vec();
         all.extend((10..14).map(|pid| of_browser(pid, 200, 300)));
         all.push(Process { user: 1001, session: 20, ..process(20, "gnome-shell", 40) });
@@ -376,8 +410,8 @@ mod tests {
     fn of_firefox_the_tab_that_grows_goes_and_not_the_browser() {
         let after = |now: [u64; 5]| {
             let mut history = History::default();
-            history.push(0, &firefox([200, 150, 300, 100, 20]), Bytes(0));
-            history.push(10_000, &firefox([200, 150, 300, 100, 20]), Bytes(0));
+            history.push(0, &firefox([200, 150, 300, 100, 20]), InUse::default());
+            history.push(10_000, &firefox([200, 150, 300, 100, 20]), InUse::default());
             chosen_after(&history, &firefox(now)).unwrap().1
         };
         assert_eq!(after([200, 250, 300, 100, 20]), [6], "the one in front");
@@ -395,8 +429,8 @@ mod tests {
             ..process(5, &program[..program.len().min(15)], mib)
         };
         let mut history = History::default();
-        history.push(0, &[machine(600), process(6, "editor", 100)], Bytes(0));
-        history.push(10_000, &[machine(600), process(6, "editor", 100)], Bytes(0));
+        history.push(0, &[machine(600), process(6, "editor", 100)], InUse::default());
+        history.push(10_000, &[machine(600), process(6, "editor", 100)], InUse::default());
         chosen_after(&history, &[machine(mib), process(6, "editor", 100)]).unwrap().0
     }
 
@@ -425,8 +459,8 @@ mod tests {
             };
             let all = [machine, process(6, "editor", 100)];
             let mut history = History::default();
-            history.push(0, &all, Bytes(0));
-            history.push(10_000, &all, Bytes(0));
+            history.push(0, &all, InUse::default());
+            history.push(10_000, &all, InUse::default());
             chosen_after(&history, &all).unwrap().0
         };
         assert_eq!(chosen(None), "qemu-kvm");
@@ -441,10 +475,10 @@ mod tests {
         }
         let mut history = History::default();
         let named = Process { user: 107, trusted_program: None, ..process(5, "qemu-kvm", 600) };
-        history.push(0, &[named.clone(), process(6, "editor", 100)], Bytes(0));
+        history.push(0, &[named.clone(), process(6, "editor", 100)], InUse::default());
         assert_eq!(chosen_after(&history, &[named, process(6, "editor", 100)]).unwrap().0, "qemu-kvm");
         let to_root = Process { user: 0, ..process(5, "VBoxHeadless", 600) };
-        history.push(10_000, &[to_root.clone(), process(6, "editor", 100)], Bytes(0));
+        history.push(10_000, &[to_root.clone(), process(6, "editor", 100)], InUse::default());
         let name = chosen_after(&history, &[to_root, process(6, "editor", 100)]).unwrap().0;
         assert_eq!(name, "VBoxHeadless", "a set-user-id program");
     }
@@ -455,9 +489,9 @@ mod tests {
             let machine = |mib| Process { user: 107, ..process(5, "qemu-kvm", mib) };
             let editor = process(6, "editor", 100);
             let mut history = History::default();
-            history.push(0, &[machine(then), editor.clone()], Bytes(0));
+            history.push(0, &[machine(then), editor.clone()], InUse::default());
             let all = [machine(600), editor];
-            history.push(300_000, &all, Bytes(0));
+            history.push(300_000, &all, InUse::default());
             let (none, growth) = (BTreeSet::new(), grown(&history, &all, 360_000));
             let units = units(&all, &none, &growth, least(RAM));
             let target = choose(&units, &growth, &none, RAM).unwrap();

@@ -1,10 +1,12 @@
 //! Units: the processes that are slowed, stopped and ended together. Pure.
 //!
 //! A service, an app's scope or a container is a unit as a whole, if nothing in it is protected and it is one user's. In a login
-//! session, which has protected processes, and where several users have programs (jobs of `at`, a mail server), each job is one.
+//! session, which has protected processes, and where several users have programs (jobs of `at`, a mail server, notebooks below root's hub),
+//! each job is one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use eke_model::process::is_of_service;
 use eke_model::units::Bytes;
 
 use crate::growth::Growth;
@@ -65,13 +67,19 @@ pub fn units<'a>(
     with_swarms(with_crowds(all, growth), growth, least)
 }
 
-/// Groups in which more than one user has programs; root's daemon beside them is none.
+/// Groups in which more than one user has programs. Root is one beside a user who logs in, who would else end root's daemon; beside a service's own user,
+/// and in a container, whose users are not the machine's, it is none.
 fn of_several_users(processes: &[Process]) -> impl Iterator<Item = &str> {
     let mut users: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
-    for process in processes.iter().filter(|p| p.user != 0) {
-        users.entry(&process.control_group).or_default().insert(process.user);
+    for process in processes.iter().filter(|p| p.user != 0 || p.has_roots_name()) {
+        users.entry(&process.control_group).or_default().insert(process.owner());
     }
-    users.into_iter().filter(|(_, users)| users.len() > 1).map(|(group, _)| group)
+    let logs_in = |users: &BTreeSet<u32>| users.iter().any(|user| !is_of_service(*user));
+    let are_several = move |users: &BTreeSet<u32>| match users.contains(&0) {
+        true => users.len() > 2 || logs_in(users),
+        false => users.len() > 1,
+    };
+    users.into_iter().filter(move |(_, users)| are_several(users)).map(|(group, _)| group)
 }
 
 /// So many jobs of one program that grow at once are one unit: a fork bomb.
@@ -83,7 +91,7 @@ fn with_crowds<'a>(all: Vec<Unit<'a>>, growth: &Growth) -> Vec<Unit<'a>> {
     let (members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_member);
     let mut by_program: BTreeMap<(String, u32), Vec<Unit<'a>>> = BTreeMap::new();
     for member in members {
-        let of = member.processes.first().map(|p| (p.name.clone(), p.user)).unwrap_or_default();
+        let of = member.processes.first().map(|p| (p.name.clone(), p.owner())).unwrap_or_default();
         by_program.entry(of).or_default().push(member);
     }
     for crowd in by_program.into_values() {
@@ -109,7 +117,7 @@ fn with_swarms<'a>(all: Vec<Unit<'a>>, growth: &Growth, least: Bytes) -> Vec<Uni
     let (members, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_member);
     let mut by_user: BTreeMap<u32, Vec<Unit<'a>>> = BTreeMap::new();
     for member in members {
-        by_user.entry(member.processes.first().map_or(0, |p| p.user)).or_default().push(member);
+        by_user.entry(member.processes.first().map_or(0, |p| p.owner())).or_default().push(member);
     }
     for (user, swarm) in by_user {
         let grown: Bytes = swarm.iter().map(|unit| unit.grown).sum();
@@ -171,6 +179,7 @@ mod tests {
     use crate::growth::History;
     use crate::growth::tests::grown;
     use crate::process::tests::process;
+    use crate::shortage::InUse;
 
     fn of(processes: &[Process], protected: &[u32]) -> Vec<UnitKey> {
         let protected = protected.iter().copied().collect();
@@ -202,20 +211,38 @@ mod tests {
 
     #[test]
     fn a_group_of_several_users_has_jobs() {
-        let of = |users: [u32; 3]| {
+        let of = |users: [u32; 3], is_contained| {
             let members = (5..).zip(users);
-            let member = |(pid, user)| Process { user, ..in_group(pid, "system.slice/atd.service") };
+            let member = |(pid, user)| Process {
+                user,
+                is_roots: user == 0,
+                is_contained,
+                ..in_group(pid, "system.slice/hub.service")
+            };
             of(&members.map(member).collect::<Vec<_>>(), &[])
         };
-        let whole = [UnitKey::ControlGroup("system.slice/atd.service".into())];
-        assert_eq!(of([0, 1000, 1000]), whole);
-        assert_eq!(of([0, 1000, 1001]), [5, 6, 7].map(|group| UnitKey::Job { session: 7, group }));
+        let whole = [UnitKey::ControlGroup("system.slice/hub.service".into())];
+        let jobs = [5, 6, 7].map(|group| UnitKey::Job { session: 7, group });
+        assert_eq!(of([1000; 3], false), whole);
+        assert_eq!(of([0, 1000, 1001], false), jobs);
+        assert_eq!(of([33, 1000, 1000], false), jobs);
+        assert_eq!(of([0, 1000, 1000], false), jobs, "the user ends no daemon of root");
+        assert_eq!(of([0, 33, 33], false), whole, "a service's own user");
+        assert_eq!(of([0, 33, 34], false), jobs);
+        assert_eq!(of([0, 1000, 1000], true), whole, "in a container");
+    }
+
+    #[test]
+    fn a_container_of_a_user_with_subordinate_uids_is_one_unit() {
+        let group = "user.slice/user-1000.slice/user@1000.service/user.slice/libpod-1.scope";
+        let both = [1000, 100_998].map(|user| Process { user, ..in_group(user, group) });
+        assert_eq!(of(&both, &[]), [UnitKey::ControlGroup(group.into())]);
     }
 
     #[test]
     fn what_grew_lately_comes_before_what_is_large() {
         let mut history = History::default();
-        history.push(0, &[process(5, "browser", 600), process(6, "leak", 10)], Bytes(0));
+        history.push(0, &[process(5, "browser", 600), process(6, "leak", 10)], InUse::default());
         let now = [process(5, "browser", 620), process(6, "leak", 100)];
         let found = units(&now, &BTreeSet::new(), &grown(&history, &now, 60_000), Bytes(0));
         let most = found.iter().max_by(|a, b| a.score.total_cmp(&b.score)).unwrap();

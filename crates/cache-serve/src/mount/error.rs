@@ -31,6 +31,10 @@ pub enum Error {
     Written { place: PathBuf, by: String },
     #[error("programs use the directory {place:?}: {by}")]
     Used { place: PathBuf, by: String },
+    #[error(
+        "cannot mount over {place:?}: the kernel's NFS server exports {export:?}. Its clients would get the error ESTALE (\"Stale file handle\") for files of the mount that the kernel has forgotten. Give the cache a second place and leave the export as it is, end the export, or use --force"
+    )]
+    Exported { place: PathBuf, export: PathBuf },
     #[error("{path:?} is on {kind}, a file system of the kernel itself: there is nothing to cache")]
     Kernels { path: PathBuf, kind: String },
     #[error(
@@ -84,7 +88,7 @@ impl From<Error> for Refusal {
             Error::OthersForbidden | Error::NotPermitted { .. } | Error::FuseForbidden { .. } => {
                 RefusalKind::NotPermitted
             }
-            Error::Written { .. } | Error::Used { .. } => RefusalKind::Busy,
+            Error::Written { .. } | Error::Used { .. } | Error::Exported { .. } => RefusalKind::Busy,
             _ => RefusalKind::Failed,
         };
         Self { what: error.to_string(), kind }

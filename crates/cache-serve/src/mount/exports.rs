@@ -1,5 +1,8 @@
 //! What the kernel's NFS server exports: no process has its clients' files open, so nothing else shows that they use a mount.
 //!
+//! Its clients name a file by its number. FUSE finds the file of a number only while the kernel has its inode (`fuse_get_dentry` in
+//! fs/fuse/inode.c): afterwards they get ESTALE.
+//!
 //! The kernel's own list has what its clients have asked for since the server started; the table of exportfs(8) has all that they may.
 
 use std::ffi::OsString;
@@ -22,7 +25,7 @@ struct Export {
 }
 
 /// The exported directory by which clients get at files below `place`, if there is one.
-pub(super) fn export_of(root: &Root, place: &Path) -> Option<PathBuf> {
+pub(crate) fn export_of(root: &Root, place: &Path) -> Option<PathBuf> {
     let texts = LISTS.iter().filter_map(|list| std::fs::read(root.path(list)).ok());
     let exports = texts.flat_map(|text| parse(&text));
     exports.into_iter().find(|export| export.leads_to(place)).map(|export| export.path)

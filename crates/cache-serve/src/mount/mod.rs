@@ -22,6 +22,7 @@ use eke_cache_mounts::{Mount, mounts};
 
 pub use check::{Checked, check};
 pub use error::Error;
+pub(crate) use exports::export_of;
 pub use unmount::{UnmountMode, unmount};
 
 /// The part of the mount's type after `fuse.`.

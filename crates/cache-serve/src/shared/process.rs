@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use eke_cache_mounts::engine_url::{EngineConfig, LIVED};
 use eke_cache_mounts::shared::SharedSettings;
+use eke_cache_shared::frame::VERSION;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -92,7 +93,7 @@ impl EngineProcess {
             fcntl_setfd(copy, FdFlags::empty())?;
         }
         let mut command = Command::new(&self.program);
-        command.arg(asks.as_raw_fd().to_string()).arg(offers.as_raw_fd().to_string());
+        command.args([asks.as_raw_fd(), offers.as_raw_fd()].map(|fd| fd.to_string())).arg(VERSION);
         command.env_clear().stdout(Stdio::null());
         let Some(pid) = fork()? else {
             let error = match self.config_file() {

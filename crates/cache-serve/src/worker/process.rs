@@ -27,6 +27,11 @@ pub(super) fn prepare() {
     if let Err(e) = rights::settle() {
         log_line(&format!("the worker keeps more rights than it needs: {e}"));
     }
+    if let Err(e) = rights::show_processes() {
+        log_line(&format!(
+            "the worker has no proc of its own ({e}): of processes that /proc hides (hidepid) it does not know the groups and capabilities"
+        ));
+    }
     large_blocks_from_mmap();
     abort_on_panic();
 }

@@ -290,12 +290,12 @@ fn one_that_is_not_watched_stays() {
 }
 
 /// A directory in the table of exportfs(8). Drop restores the table.
-struct Exported(Option<Vec<u8>>);
+pub struct Exported(Option<Vec<u8>>);
 
 impl Exported {
     const TABLE: &str = "/var/lib/nfs/etab";
 
-    fn new(dir: &Path) -> Self {
+    pub fn new(dir: &Path) -> Self {
         let before = fs::read(Self::TABLE).ok();
         fs::create_dir_all(Path::new(Self::TABLE).parent().unwrap()).unwrap();
         let line = format!("{}\t*(rw,sync,nocrossmnt,fsid=7)\n", dir.display());

@@ -11,6 +11,7 @@ mod aside;
 mod borders;
 #[path = "../common/mod.rs"]
 mod common;
+mod hidden;
 mod place;
 mod served;
 mod writers;

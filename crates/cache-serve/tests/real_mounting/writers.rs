@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use eke_cache_mounts::mounts;
 use eke_cache_mounts::status::{RefusalKind, Response};
-use eke_testkit::real::{lacking, no_program};
+use eke_testkit::real::{lacking, lock_machine, no_program};
 
+use crate::aside::Exported;
 use crate::common::NEEDS;
 use crate::served::{Served, alone};
 
@@ -151,6 +152,27 @@ fn a_shell_in_the_directory_is_reported() {
         drop(holder);
         assert_eq!(mount.umount(), Response::Done);
     }
+}
+
+#[test]
+fn what_an_nfs_server_exports_is_covered_by_force_alone() {
+    const NAME: &str = "what_an_nfs_server_exports_is_covered_by_force_alone";
+    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
+    let _machine = lock_machine();
+    let ((_dir, data), (_other, place)) = (environment(), environment());
+    let exported = Exported::new(&place);
+    let named = format!("the kernel's NFS server exports {place:?}");
+    for dir in [&place, &data] {
+        let refusal = Served::start(dir, &place, &[]).err().unwrap();
+        assert!(refusal.kind == RefusalKind::Busy && refusal.what.contains(&named), "{refusal}");
+        let forced = Served::start(dir, &place, &["--force"]).unwrap();
+        assert!(forced.warns_of(&named), "{:?}", forced.server.ready.notes);
+        assert_eq!(forced.umount(), Response::Done);
+    }
+    // Its clients go on in the directory, past the mount.
+    assert_eq!(Served::start(&place, &data, &[]).unwrap().umount(), Response::Done);
+    drop(exported);
+    assert_eq!(refused(&place), None);
 }
 
 /// A program opens a file between the scan and the mount: then there is no mount, or the file is the mount's.

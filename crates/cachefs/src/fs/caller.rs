@@ -1,5 +1,5 @@
-//! The caller of a request, and acting with its identity: new objects belong to the caller. An unprivileged worker serves
-//! its own user and changes no ids.
+//! The caller of a request, and acting with its identity: new objects belong to the caller. An unprivileged worker changes no ids, so it makes
+//! nothing for other users.
 
 use std::cell::Cell;
 use std::io;
@@ -46,6 +46,12 @@ impl Caller {
         self.uid != 0 && geteuid().is_root()
     }
 
+    /// True if the worker cannot take this caller's ids, also root's: what it makes would belong to the user who mounted.
+    fn is_foreign(&self) -> bool {
+        let own = geteuid();
+        !own.is_root() && self.uid != own.as_raw()
+    }
+
     /// True if this caller may have one more descriptor that stays open, of which `newest` is an example: users may not take the
     /// last of them.
     pub fn leaves_room<E>(&self, newest: Result<impl AsFd, E>) -> bool {
@@ -56,13 +62,16 @@ impl Caller {
     /// and the umask.
     ///
     /// # Errors
-    /// Those of `act`; EPERM if the ids cannot be set.
+    /// Those of `act`; EPERM if the ids cannot be set; EACCES if it would belong to another user.
     pub fn makes<T>(
         &self,
         dir: &OwnedFd,
         (mode, mask): (u32, u32),
         act: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
+        if self.is_foreign() {
+            return Err(Errno::ACCESS.into());
+        }
         own_umask()?;
         umask(Mode::from_raw_mode(mask & 0o777));
         // A new object may get the directory's group.

@@ -6,6 +6,8 @@
 use rustix::fs::Statx;
 use rustix::thread::CapabilitySet;
 
+use super::processes;
+
 /// Groups and capabilities of a process, and the ids of its user namespace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Credentials {
@@ -23,7 +25,7 @@ type Range = (u32, u32);
 impl Credentials {
     /// The credentials of process `pid`, which must belong to user `uid`. `None`: the kernel does not show them.
     pub fn of(pid: u32, uid: u32) -> Option<Self> {
-        let read = |what: &str| std::fs::read_to_string(format!("/proc/{pid}/{what}")).ok();
+        let read = |what: &str| processes::read(pid, what);
         let found = Self::parse(&read("status")?, &read("uid_map")?, &read("gid_map")?);
         (pid != 0 && found.user == uid).then_some(found)
     }

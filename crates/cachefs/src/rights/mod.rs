@@ -23,12 +23,14 @@
 //!
 //! - `thread`: the rights of a thread; they stay until the thread needs others
 //! - [`Credentials`]: what the process of a request may do
+//! - `processes`: where that is read
 //!
 //! # Limits
 //! Every process of user 0 counts as root, whatever its capabilities. Set-user-id bits are cleared where the kernel requests
 //! it for any user.
 
 mod credentials;
+mod processes;
 mod thread;
 
 use std::io;
@@ -43,6 +45,7 @@ use rustix::thread::{
 use crate::backing::is_remote;
 
 pub use credentials::Credentials;
+pub use processes::show_processes;
 pub use thread::{as_root, as_user, in_groups, with_ids};
 
 /// A user who owns nothing.

@@ -8,7 +8,7 @@
 use std::io;
 use std::time::Duration;
 
-use eke_cache_shared::shared::FoundBlock;
+use eke_cache_shared::shared::{Answer, FoundBlock};
 use eke_cache_shared::{FileVersion, Offer, Shared};
 use eke_cache_store::{Admitted, CompressedBlock, FileId, Scratch, Store, Ticket};
 
@@ -53,12 +53,11 @@ impl<'t> Reading<'t, '_> {
         let bytes = blocks.len() * self.store.block_size();
         let Some(wait) = self.tier.shared_wait(shared, bytes) else { return Some(claimed) };
         let timer = Timer::start(&*self.tier.clock);
-        let found = shared.get(version, &blocks, wait);
-        let bytes: usize = found.iter().map(|block| block.raw_len).sum();
-        for block in &found {
+        let answer = shared.get(version, &blocks, wait);
+        for block in &answer.found {
             self.take_in(shared, version, block, &mut claimed);
         }
-        self.tier.counters.shared.note(bytes, timer.elapsed(&*self.tier.clock));
+        self.tier.note_asked(shared, &answer, (bytes, timer));
         Some(claimed)
     }
 
@@ -145,10 +144,12 @@ impl Tier {
     ) -> Vec<Ticket> {
         let (Some(shared), Some(version)) = (&self.shared, version) else { return missing };
         let blocks: Vec<u64> = missing.iter().map(|ticket| ticket.key().block).collect();
-        let Some(wait) = self.shared_wait(shared, blocks.len() * store.block_size()) else { return missing };
-        let (found, mut raw) = (shared.get(version, &blocks, wait), Vec::new());
+        let bytes = blocks.len() * store.block_size();
+        let Some(wait) = self.shared_wait(shared, bytes) else { return missing };
+        let timer = Timer::start(&*self.clock);
+        let (answer, mut raw) = (shared.get(version, &blocks, wait), Vec::new());
         let mut lacks = |ticket: &Ticket| {
-            let of = found.iter().find(|block| block.block == ticket.key().block);
+            let of = answer.found.iter().find(|block| block.block == ticket.key().block);
             let Some(block) = of else { return true };
             let compressed = CompressedBlock::new(ticket.key(), block.form, block.raw_len, &block.compressed);
             raw.resize(block.raw_len, 0);
@@ -161,13 +162,22 @@ impl Tier {
             stored(store.readmit(*ticket, &compressed, || true), block);
             false
         };
-        missing.into_iter().filter(|ticket| lacks(ticket)).collect()
+        let others = missing.into_iter().filter(|ticket| lacks(ticket)).collect();
+        self.note_asked(shared, &answer, (bytes, timer));
+        others
     }
 
     /// How long a read of so many bytes waits for the tier. `None`: it does not ask.
     fn shared_wait(&self, shared: &Shared, bytes: usize) -> Option<Duration> {
-        let (cost, nth) = (self.counters.shared.us(), self.counters.next_shared());
-        shared.wait_for(cost, (self.counters.origin_us(bytes), bytes.div_ceil(BLOCK)), nth)
+        let nth = self.counters.next_shared();
+        shared.wait_for((self.counters.origin_us(bytes), bytes.div_ceil(BLOCK)), nth)
+    }
+
+    /// Notes what a read of so many bytes took to ask the tier.
+    fn note_asked(&self, shared: &Shared, answer: &Answer, (bytes, timer): (usize, Timer)) {
+        let took = timer.elapsed(&*self.clock);
+        self.counters.shared.note(answer.found.iter().map(|block| block.raw_len).sum(), took);
+        shared.note(answer, took, self.counters.origin_us(bytes));
     }
 
     /// Offers a block that was read from the backing file and entered the store. Nobody waits for it.

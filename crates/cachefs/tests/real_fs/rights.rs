@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use eke_cache_mounts::settings::PassthroughMode;
-use eke_cachefs::fs::{AttrChange, Caller, EntryRef, Fs, Options, SetTime};
+use eke_cachefs::fs::{AttrChange, Caller, EntryRef, Fs, NewNode, Options, SetTime};
 use eke_cachefs::node::NoLedger;
 use eke_cachefs::tier::Tier;
 use eke_testkit::program::KilledOnDrop;
@@ -224,6 +224,35 @@ fn operations_of_the_owner_are_checked_again_on_the_present_inode() {
     set(AttrChange { size: Some(2), mtime: Some(SetTime::Now), ..AttrChange::default() }).unwrap();
     set(AttrChange { atime: Some(SetTime::Now), mtime: Some(SetTime::Now), ..AttrChange::default() })
         .unwrap();
+}
+
+/// With `--allow-other`: the worker has no ids but those of the user who mounted. Without a kernel, since fuse.conf(5) may forbid it.
+#[test]
+fn a_users_worker_makes_nothing_in_that_users_name_for_others() {
+    const NAME: &str = "a_users_worker_makes_nothing_in_that_users_name_for_others";
+    if !is_root() {
+        return skip(NAME, "not root");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
+    let fs = without_mount(dir.path());
+    let answers = |uid| {
+        let caller = Caller { uid, gid: NOBODY, pid: 0, resent: false };
+        let make = |name, kind| errno(fs.make(&caller, ROOT, OsStr::new(name), kind, 0o600, 0)).map(drop);
+        [
+            errno(fs.create(&caller, ROOT, OsStr::new("file"), (0o600, 0), libc::O_RDWR)).map(drop),
+            make("dir", NewNode::Directory),
+            make("link", NewNode::Symlink(Path::new("file"))),
+            make("pipe", NewNode::Node(libc::S_IFIFO, 0)),
+        ]
+    };
+    as_nobody(|| {
+        for other in [0, NOBODY - 1] {
+            assert_eq!(answers(other), [Err(libc::EACCES); 4], "{other}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(answers(NOBODY), [Ok(()); 4]);
+    });
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub struct Served {
     /// Compress blocks after the answer, or before it
     #[arg(long, value_enum, default_value = "async")]
     pub compress: Compress,
-    /// Let other users see the mount, with the permissions of the files (default for root)
+    /// Let other users see the mount, with the permissions of the files (default for root; without root they create nothing there)
     #[arg(long, overrides_with = "no_allow_other")]
     pub allow_other: bool,
     /// Hide the mount from other users (default for all but root)
@@ -127,7 +127,8 @@ pub struct Served {
     /// The tier that a farm shares
     #[command(flatten)]
     pub shared: SharedTierArgs,
-    /// Mount although programs have files open for writing: they bypass the mount, and locks do not reach them
+    /// Mount although programs have files open for writing (they bypass the mount, and locks do not reach them), or an NFS server exports
+    /// the place (its clients get ESTALE now and then)
     #[arg(long)]
     pub force: bool,
 }

@@ -7,6 +7,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::Task;
 use eke_present::{put, putln};
 use eke_sandbox::demo::disk_file;
+use eke_swap::retrain;
 
 use super::{Context, applied, laboratory};
 use crate::agent::{self, Hung, Stopped};
@@ -25,7 +26,7 @@ pub fn run(context: &Context, print: bool) -> Outcome {
     }
     let document = everything(context)?;
     context.print(&document, show)?;
-    Ok(if document.blocked.is_empty() { Status::Done } else { Status::InPart })
+    Ok(status(&document))
 }
 
 /// Stops the agent and undoes everything.
@@ -55,6 +56,8 @@ pub fn everything(context: &Context) -> Outcome<documents::Down> {
     super::link::undo_all(context, &mut document);
     disk_file::sweep(&context.root, &disk_file::default_dir());
     state::forget(&context.root, state::APPLIED)?;
+    // It tells of devices that are gone, and would delay a training for the next ones.
+    state::forget(&context.root, retrain::RECORD)?;
     Ok(document)
 }
 
@@ -82,7 +85,13 @@ fn revert_all(context: &Context, hung: Option<&Hung>, document: &mut documents::
     Ok(())
 }
 
-fn show(document: &documents::Down) {
+/// In part if something is to be undone later. What somebody else changed since does not count.
+pub fn status(document: &documents::Down) -> Status {
+    if document.blocked.is_empty() { Status::Done } else { Status::InPart }
+}
+
+/// What was undone and what was not, and last how the machine is now.
+pub fn show(document: &documents::Down) {
     for line in &document.restored {
         putln!("{line}");
     }
@@ -94,7 +103,8 @@ fn show(document: &documents::Down) {
     }
     match (document.restored.len() + document.kept.len(), document.blocked.len()) {
         (0, 0) => putln!("Nothing to undo: eke has changed nothing on this machine."),
-        (_, 0) => putln!("Everything is as it was before eke."),
-        _ => putln!("Done in part. Run `eke down` again for the rest."),
+        (_, 0) if document.kept.is_empty() => putln!("Everything is as it was before eke."),
+        (_, 0) => putln!("Everything else is as it was before eke."),
+        _ => putln!("Done in part. Run `eke down` for the rest."),
     }
 }

@@ -35,15 +35,9 @@ pub fn run(context: &Context, options: &Up) -> Outcome {
     let shown = up::ensure_agent(context, options).and_then(|()| watch(context, &stop));
     let undone = down::everything(context)?;
     putln!("");
-    for line in undone.restored.iter().chain(&undone.kept).chain(&undone.blocked) {
-        putln!("{line}");
-    }
+    down::show(&undone);
     shown?;
-    if undone.blocked.is_empty() {
-        putln!("Everything is as it was before eke.");
-        return Ok(Status::Done);
-    }
-    Ok(Status::InPart)
+    Ok(down::status(&undone))
 }
 
 /// Prints the plan, then fails with what applying it needs.

@@ -181,12 +181,26 @@ pub fn apply(context: &Context, up: &Up, stop: &AtomicBool) -> Outcome<documents
 /// Undoes the leftovers of a killed `up`, `plan` or `demo`: a plan would take them for another program's. True if eke's swap stays, because a `down` has
 /// no room to swap it off.
 fn undo_leftovers(context: &Context) -> Outcome<bool> {
+    if !has_leftovers(context)? {
+        return Ok(false);
+    }
+    let task = Task::begin(context.json, "undoing the leftovers of an earlier eke", swapped_back(context));
+    let session = Session::open(&context.root, decide::REMEDY)?;
+    // While this one waited for the journal another `eke up` may have undone them, and applied its plan.
+    refuse_if_up(context)?;
+    if !has_leftovers(context)? {
+        return Ok(false);
+    }
+    let outcomes = revert::all(&context.root, session.journal())?;
+    drop(task);
+    keeps_swap(context, &outcomes)
+}
+
+/// Whether there are changes in force, all by processes that have ended; an error if one is at work.
+fn has_leftovers(context: &Context) -> Outcome<bool> {
     let root = &context.root;
     let alive = |e: &Entry| e.intent.made_by.is_some_and(|owner| name::is_alive(root, owner).unwrap_or(true));
     let entries = journal::entries(root)?;
-    if entries.is_empty() {
-        return Ok(false);
-    }
     if let Some(entry) = entries.iter().find(|e| alive(e)) {
         let owner = &entry.intent.owner;
         return Err(Failure::new(
@@ -194,11 +208,7 @@ fn undo_leftovers(context: &Context) -> Outcome<bool> {
             format!("another eke ({owner}) is at work on this machine; try again when it is done"),
         ));
     }
-    let task = Task::begin(context.json, "undoing the leftovers of an earlier eke", swapped_back(context));
-    let session = Session::open(root, decide::REMEDY)?;
-    let outcomes = revert::all(root, session.journal())?;
-    drop(task);
-    keeps_swap(context, &outcomes)
+    Ok(!entries.is_empty())
 }
 
 /// True if only swap of eke's is left, which this eke adopts; an error if something else is.

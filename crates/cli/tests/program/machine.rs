@@ -8,7 +8,7 @@ use eke_testkit::real::skip;
 use crate::common::{Public, eke, is_root};
 
 /// A machine whose swap needs nothing of eke's, a container if `container`.
-fn machine_without_steps(container: bool) -> tempfile::TempDir {
+pub fn machine_without_steps(container: bool) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in [
         ("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 600000 kB\n"),

@@ -9,6 +9,7 @@ mod hung_agent;
 mod machine;
 mod output;
 mod retraining;
+mod undoing;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -89,9 +89,15 @@ impl Machine {
     }
 
     fn memory(&self, available_mib: u64) {
-        let (all, free, used) = (1_000 << 10, available_mib << 10, (1_000 - available_mib) << 10);
+        self.memory_with(available_mib, 0);
+    }
+
+    /// The same with so much shared memory.
+    fn memory_with(&self, available_mib: u64, shared_mib: u64) {
+        let (all, free, shared) = (1_000 << 10, available_mib << 10, shared_mib << 10);
+        let used = all - free - shared;
         let text = format!(
-            "MemTotal: {all} kB\nMemFree: {free} kB\nMemAvailable: {free} kB\nAnonPages: {used} kB\n"
+            "MemTotal: {all} kB\nMemFree: {free} kB\nMemAvailable: {free} kB\nAnonPages: {used} kB\nShmem: {shared} kB\n"
         );
         self.kernel.put("proc/meminfo", &text);
     }

@@ -175,3 +175,44 @@ fn what_others_stopped_stays_stopped() {
         assert_eq!(machine.guard.shown().stops, 0);
     }
 }
+
+/// Its pages are in no process: the next one after the other would be ended for nothing.
+#[test]
+fn beside_shared_memory_that_grows_one_program_is_ended_and_no_other() {
+    let mut machine = Machine::new("");
+    for (pid, mib) in [(13, 150), (14, 100)] {
+        machine.process(pid, 10, "viewer", 1000, mib, SESSION);
+    }
+    machine.polls(1_000, 0.0);
+    machine.ms += 20_000;
+    machine.polls(250, 0.0);
+    machine.memory_with(120, 180);
+    let said = machine.polls(10_000, 0.9);
+    assert!(said.len() == 1 && said[0].contains("no process, grew by 180 MiB"), "{said:?}");
+    assert!(machine.effects().is_empty(), "{:?}", machine.effects());
+    machine.memory_with(5, 295);
+    machine.polls(1_000, 0.9);
+    machine.memory_with(5, 445);
+    machine.polls(10_000, 0.9);
+    let effects = machine.effects();
+    assert!(!effects.is_empty() && effects.iter().all(|e| e.contains("proc/13")), "{effects:?}");
+}
+
+/// The machine was full before, so all together did not grow: what it took is what the ended ones gave back.
+#[test]
+fn shared_memory_that_takes_what_an_ended_program_gave_back_ends_no_third_one() {
+    let mut machine = Machine::new("");
+    for (pid, mib) in [(13, 150), (14, 120), (15, 100)] {
+        machine.process(pid, 10, "viewer", 1000, mib, SESSION);
+    }
+    machine.memory(25);
+    machine.polls(1_000, 0.0);
+    machine.ms += 20_000;
+    machine.polls(250, 0.0);
+    for shared_mib in [20, 170, 290] {
+        machine.memory_with(5, shared_mib);
+        machine.polls(3_000, 0.2);
+    }
+    let ended = |pid: u32| machine.effects().iter().any(|e| e.contains(&format!("proc/{pid}")));
+    assert_eq!([13, 14, 15].map(ended), [true, true, false], "{:?}", machine.effects());
+}

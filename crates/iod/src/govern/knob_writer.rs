@@ -7,11 +7,10 @@ use eke_apply::journal::record::Undo;
 use eke_apply::session::{AppliedStep, Session};
 use eke_apply::write::read_value;
 use eke_io::governor::TunedKnob;
-use eke_io::knobs::is_effective;
 use eke_linux::Root;
 use eke_model::step::{PlannedStep, Reason, Step};
 
-use super::OWNER;
+use super::{OWNER, tunable};
 
 /// Why a knob was not set.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +36,15 @@ pub enum NotSet {
         /// Its value.
         found: u64,
     },
-    /// The disk has got another scheduler.
-    #[error("{knob} is left alone: this disk's scheduler does not heed it any more")]
+    /// The disk has got another scheduler, or another use.
+    #[error("{knob} is left alone: this disk has another scheduler or another use by now")]
     Void {
+        /// The setting.
+        knob: &'static str,
+    },
+    /// An earlier change of it could not be undone, so its present value is no place to begin at.
+    #[error("{knob} is left alone: an earlier change of it could not be undone; see `eke down`")]
+    Left {
         /// The setting.
         knob: &'static str,
     },
@@ -53,16 +58,22 @@ pub enum NotSet {
 pub struct KnobWriter {
     root: Root,
     made: BTreeMap<(&'static str, String), u64>,
+    left: Option<eke_linux::Error>,
 }
 
 impl KnobWriter {
     /// Undoes what a killed process left.
     ///
     /// # Errors
-    /// It cannot be undone.
+    /// The journal cannot be opened.
     pub fn new(root: &Root) -> Result<Self, eke_linux::Error> {
-        Session::open(root, OWNER)?.undo_own()?;
-        Ok(Self { root: root.clone(), made: BTreeMap::new() })
+        let left = Session::open(root, OWNER)?.undo_own().err();
+        Ok(Self { root: root.clone(), made: BTreeMap::new(), left })
+    }
+
+    /// The first change of a killed process that could not be undone. Its knob is left alone.
+    pub fn left(&self) -> Option<&eke_linux::Error> {
+        self.left.as_ref()
     }
 
     /// Sets `knob`, given with its present value, to `value`. At most one change of it is in the journal at any time.
@@ -70,7 +81,7 @@ impl KnobWriter {
     /// # Errors
     /// See [`NotSet`]; the knob then has its value from before this change, or from before all changes.
     pub fn set(&mut self, knob: &TunedKnob, value: u64, why: &str) -> Result<(), NotSet> {
-        self.wait_for_others(knob)?;
+        self.check_journal(knob)?;
         self.check(knob)?;
         let key = (knob.name, knob.target.clone());
         let mut session = Session::try_open(&self.root, OWNER).map_err(NotSet::Later)?;
@@ -89,9 +100,10 @@ impl KnobWriter {
         Ok(())
     }
 
-    /// Whether the kernel heeds it, and it still has the value that eke knows.
+    /// Whether it may still be changed, and still has the value that eke knows.
     fn check(&mut self, knob: &TunedKnob) -> Result<(), NotSet> {
-        if !is_effective(&self.root, knob.name, &knob.target) {
+        if !tunable::is_allowed(&self.root, knob.name, &knob.target) {
+            self.undo(knob);
             return Err(NotSet::Void { knob: knob.name });
         }
         let found = read_value(&self.root, knob.name, &knob.target)?;
@@ -107,10 +119,14 @@ impl KnobWriter {
     }
 
     /// A comparison changes a knob for a while and then restores what it found. Nobody has chosen its value, and a change meanwhile would remain.
-    fn wait_for_others(&self, knob: &TunedKnob) -> Result<(), NotSet> {
+    fn check_journal(&self, knob: &TunedKnob) -> Result<(), NotSet> {
         let entries = journal::entries(&self.root).map_err(NotSet::Later)?;
-        let other = entries.iter().find(|e| e.intent.owner != OWNER && changes(&e.intent.undo, knob));
+        let ours = self.made.get(&(knob.name, knob.target.clone()));
+        let other = entries.iter().find(|e| Some(&e.seq) != ours && changes(&e.intent.undo, knob));
         let Some(other) = other else { return Ok(()) };
+        if other.intent.owner == OWNER {
+            return Err(NotSet::Left { knob: knob.name });
+        }
         let why = format!("{} is changed by eke ({}) now: eke tries later", knob.name, other.intent.owner);
         Err(NotSet::Later(eke_linux::Error::Refused(why)))
     }
@@ -144,7 +160,7 @@ fn changes(undo: &Undo, of: &TunedKnob) -> bool {
 mod tests {
     use eke_io::compare::setting::Setting;
     use eke_io::knobs::named;
-    use eke_testkit::fake_kernel::FakeKernel;
+    use eke_testkit::fake_kernel::{FakeKernel, Faults};
 
     use super::*;
 
@@ -250,6 +266,74 @@ mod tests {
         let refused = writer.set(&throttle, 37_500, "a test").unwrap_err();
         assert!(matches!(&refused, NotSet::Void { .. }), "{refused}");
         assert_eq!(root.read("sys/block/sda/queue/wbt_lat_usec").unwrap(), "75000\n");
+    }
+
+    #[test]
+    fn a_throttle_that_was_lowered_before_bfq_came_is_switched_off() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/wbt_lat_usec", "75000\n");
+        machine.put("sys/block/sda/queue/scheduler", "none [mq-deadline] bfq\n");
+        let throttle =
+            |now| TunedKnob { name: "queue.wbt_lat_usec", start: 75_000, floor: 18_750, ..knob(now) };
+        let mut writer = KnobWriter::new(&root).unwrap();
+        writer.set(&throttle(75_000), 37_500, "a test").unwrap();
+        machine.put("sys/block/sda/queue/scheduler", "none mq-deadline [bfq]\n");
+        let refused = writer.set(&throttle(37_500), 18_750, "a test").unwrap_err();
+        assert!(matches!(&refused, NotSet::Void { .. }), "{refused}");
+        assert_eq!(root.read("sys/block/sda/queue/wbt_lat_usec").unwrap(), "0\n");
+        assert!(journal::entries(&root).unwrap().is_empty());
+    }
+
+    #[test]
+    fn requests_that_became_those_of_a_whole_host_are_left_alone() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        machine.put("sys/block/sda/queue/scheduler", "none [mq-deadline]\n");
+        machine.put("sys/block/sda/device/scsi_device/0:0:0:0/dev", "");
+        let mut writer = KnobWriter::new(&root).unwrap();
+        machine.put("sys/block/sda/queue/scheduler", "[none] mq-deadline\n");
+        machine.put("sys/block/sda/queue/nr_requests", "32\n");
+        for at in [64, 32] {
+            let refused = writer.set(&knob(at), 16, "a test").unwrap_err();
+            assert!(matches!(&refused, NotSet::Void { .. }), "{refused}");
+        }
+        assert_eq!(now(&root), "32");
+    }
+
+    #[test]
+    fn a_disk_that_became_a_path_gets_its_request_size_back() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/max_sectors_kb", "1280\n");
+        let size = |now| TunedKnob { name: "queue.max_sectors_kb", start: 1280, floor: 64, ..knob(now) };
+        let mut writer = KnobWriter::new(&root).unwrap();
+        writer.set(&size(1280), 160, "a test").unwrap();
+        machine.put("sys/block/sda/holders/dm-0", "");
+        machine.put("sys/block/dm-0/dm/uuid", "mpath-360000\n");
+        let refused = writer.set(&size(160), 64, "a test").unwrap_err();
+        assert!(matches!(&refused, NotSet::Void { .. }), "{refused}");
+        assert_eq!(root.read("sys/block/sda/queue/max_sectors_kb").unwrap(), "1280\n");
+    }
+
+    #[test]
+    fn what_an_earlier_process_cannot_get_back_leaves_the_other_disks_governed() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        machine.put("sys/block/sdb/queue/nr_requests", "64\n");
+        KnobWriter::new(&root).unwrap().set(&knob(64), 8, "a test").unwrap();
+        let errors = vec![("sda/queue/nr_requests".to_owned(), 22, usize::MAX)];
+        machine.set_faults(Faults { errors, ..Faults::default() });
+        let mut writer = KnobWriter::new(&root).unwrap();
+        assert!(writer.left().unwrap().to_string().contains("sda/queue/nr_requests"));
+        machine.set_faults(Faults::default());
+        let refused = writer.set(&knob(8), 4, "a test").unwrap_err();
+        assert!(matches!(&refused, NotSet::Left { .. }), "{refused}");
+        writer.set(&TunedKnob { target: "sdb".into(), ..knob(64) }, 32, "a test").unwrap();
+        writer.restore_all().unwrap();
+        assert_eq!(now(&root), "64");
     }
 
     #[test]

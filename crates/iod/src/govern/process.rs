@@ -46,7 +46,7 @@ pub enum Error {
     /// poll(2) failed.
     #[error("cannot wait: {0}")]
     Wait(#[source] Errno),
-    /// A change of an earlier process, or of this one, cannot be undone.
+    /// A change of this process cannot be undone, or the journal cannot be opened.
     #[error(transparent)]
     Kernel(#[from] eke_linux::Error),
     /// Latencies cannot be measured any more.
@@ -134,10 +134,12 @@ fn is_readable(fd: BorrowedFd<'_>, at_most: Duration) -> Result<bool, Error> {
 
 impl<'a> Process<'a> {
     fn new(root: &'a Root, options: &'a Options, print: &'a mut dyn FnMut(Event)) -> Result<Self, Error> {
-        Ok(Self {
+        let writer = KnobWriter::new(root)?;
+        let left = writer.left().map(ToString::to_string);
+        let mut process = Self {
             root,
             options,
-            writer: KnobWriter::new(root)?,
+            writer,
             governors: BTreeMap::new(),
             reads: Histogram::default(),
             latencies: Latencies::default(),
@@ -146,7 +148,9 @@ impl<'a> Process<'a> {
             begun: Instant::now(),
             troubles: BTreeSet::new(),
             print,
-        })
+        };
+        left.into_iter().for_each(|what| process.trouble(what));
+        Ok(process)
     }
 
     fn sample(&mut self, window: &Window) {
@@ -280,7 +284,7 @@ fn disk(name: &str, governor: &Governor, begun: Instant) -> IoDisk {
 mod tests {
     use eke_io::counters::{ClassLatency, Latency};
     use eke_io::{Class, Mode};
-    use eke_testkit::fake_kernel::FakeKernel;
+    use eke_testkit::fake_kernel::{FakeKernel, Faults};
 
     use super::*;
 
@@ -321,6 +325,27 @@ mod tests {
         process.sample(&Window { gone: vec!["sda".to_owned()], ..Window::default() });
         assert_eq!(now(), "64\n");
         assert!(eke_apply::journal::entries(&root).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_and_cannot_be_undone_is_reported() {
+        let machine = FakeKernel::new();
+        let root = machine.root();
+        machine.put("sys/block/sda/queue/nr_requests", "64\n");
+        KnobWriter::new(&root).unwrap().set(&tunable::of(&root, "sda")[0], 8, "a test").unwrap();
+        let errors = vec![("sda/queue/nr_requests".to_owned(), 22, usize::MAX)];
+        machine.set_faults(Faults { errors, ..Faults::default() });
+        let options = Options {
+            settings: IoSettings::default(),
+            only: None,
+            every: Duration::from_secs(1),
+            reports_to_agent: false,
+        };
+        let mut printed = Vec::new();
+        let mut print = |event| printed.push(event);
+        Process::new(&root, &options, &mut print).unwrap();
+        let [Event::Trouble { what }] = &printed[..] else { panic!("{printed:?}") };
+        assert!(what.contains("sda/queue/nr_requests"), "{what}");
     }
 
     #[test]

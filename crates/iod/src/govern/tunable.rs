@@ -10,6 +10,10 @@ use eke_linux::Root;
 const TXG_S: f64 = 5.0;
 /// What udev stores of a device in a pool (`/run/udev/data`).
 const ZFS_MEMBER: &str = "E:ID_FS_TYPE=zfs_member";
+/// The largest request.
+const SIZE: &str = "queue.max_sectors_kb";
+/// The number of requests.
+const REQUESTS: &str = "queue.nr_requests";
 /// The smallest largest request: 64 KiB still streams well.
 const LEAST_SECTORS_KB: u64 = 64;
 /// With fewer than 4 requests a disk has nothing to reorder.
@@ -27,9 +31,7 @@ const THROTTLE_SHARE: u64 = 4;
 /// - last, the number of requests, since readers use them too. Without a scheduler it is that of the host adapter, which all its disks share.
 pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
     let target = directory(device);
-    let zfs = zfs(root);
-    let is_loaded = zfs.is_some();
-    let zfs = zfs.filter(|_| may_have_pool(root, &target));
+    let zfs = zfs(root).filter(|_| may_have_pool(root, &target));
     let of_disk = |knob: &'static str, floor: &dyn Fn(u64) -> u64, unit| {
         let start: u64 = read_value(root, knob, &target).ok()?.parse().ok()?;
         Some(TunedKnob {
@@ -42,14 +44,21 @@ pub fn of(root: &Root, device: &str) -> Vec<TunedKnob> {
             window_s: 1.0,
         })
     };
-    let size = of_disk("queue.max_sectors_kb", &|_| LEAST_SECTORS_KB, 4)
-        .filter(|_| !is_zoned(root, &target) && !is_path(root, &target));
-    let can_throttle = !is_loaded && knobs::is_effective(root, THROTTLE, &target);
-    let throttle = of_disk(THROTTLE, &|start| start / THROTTLE_SHARE, 1).filter(|_| can_throttle);
-    let depth =
-        of_disk("queue.nr_requests", &|_| LEAST_REQUESTS, 1).filter(|_| !shares_requests(root, &target));
+    let size = of_disk(SIZE, &|_| LEAST_SECTORS_KB, 4);
+    let throttle = of_disk(THROTTLE, &|start| start / THROTTLE_SHARE, 1);
+    let depth = of_disk(REQUESTS, &|_| LEAST_REQUESTS, 1);
     let all = [zfs, size, throttle, depth].into_iter().flatten();
-    all.filter(TunedKnob::can_lower).collect()
+    all.filter(|knob| knob.can_lower() && is_allowed(root, knob.name, &knob.target)).collect()
+}
+
+/// Whether a knob may be changed on a disk as it is now: its scheduler and its use change while it is governed. See [`of`].
+pub fn is_allowed(root: &Root, knob: &str, disk: &str) -> bool {
+    match knob {
+        SIZE => !is_zoned(root, disk) && !is_path(root, disk),
+        THROTTLE => zfs(root).is_none() && knobs::is_effective(root, THROTTLE, disk),
+        REQUESTS => !shares_requests(root, disk),
+        _ => true,
+    }
 }
 
 fn is_zoned(root: &Root, disk: &str) -> bool {

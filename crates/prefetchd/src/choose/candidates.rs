@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::disks::Disks;
 use crate::request::ReadRequest;
 use eke_prefetch_model::choose::{
-    Allowance, Candidate, Choice, ChoiceOutcome, Limits, Occasion, PlannedRead, choose,
+    Allowance, Candidate, Choice, ChoiceOutcome, Environment, Limits, Occasion, PlannedRead, choose,
 };
 use eke_prefetch_model::file_set::{FileSet, Kind};
 use eke_prefetch_model::predict::Chance;
@@ -134,7 +133,7 @@ impl Candidates {
     }
 
     /// Chooses reads within `limits`.
-    pub fn choose(&self, disks: &Disks, limits: &Limits) -> Choice {
+    pub fn choose(&self, disks: &dyn Environment, limits: &Limits) -> Choice {
         let candidates: Vec<Candidate<'_>> = self
             .known
             .iter()

@@ -11,10 +11,13 @@ use eke_linux::device::{self, Device};
 use eke_linux::parse::mountinfo;
 use eke_linux::parse::mountinfo::{Mount, mount_of};
 
+use super::last_use::LastUse;
 use super::measurements::Measurements;
+use crate::read::job::disks;
 use eke_prefetch_disk::decide::ASSUMED_ROTATING;
 use eke_prefetch_disk::{
-    Backing, Block, DiskIdentity, DiskProfile, Measured, Target, backing, counters, decide, identity, measure,
+    Backing, Block, DiskIdentity, DiskKind, DiskProfile, Measured, Target, backing, counters, decide,
+    identity, measure,
 };
 use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
@@ -66,6 +69,7 @@ pub(crate) struct Disks {
     /// The targets that were too small for a measurement, with their files' sizes; 0 for a device.
     small: BTreeMap<u64, u64>,
     watched: Option<Watched>,
+    last_use: LastUse,
 }
 
 impl Disks {
@@ -85,6 +89,7 @@ impl Disks {
             tried: BTreeMap::new(),
             small: BTreeMap::new(),
             watched: None,
+            last_use: LastUse::default(),
         };
         disks.refresh();
         disks
@@ -136,7 +141,8 @@ impl Disks {
             Some(Err(TryRecvError::Disconnected)) => self.measuring = None,
             None => {}
         }
-        let due = self.requested.borrow().keys().copied().find(|dev| self.is_due(*dev, now))?;
+        let is_due = |dev: &u64| self.is_due(*dev, now) && !self.may_sleep(*dev, now);
+        let due = self.requested.borrow().keys().copied().find(is_due)?;
         self.begin(due, now);
         None
     }
@@ -222,6 +228,24 @@ impl Disks {
         DiskReport { disk: self.name(dev), why, is_new: false }
     }
 
+    /// Notes which disks were used since the last time.
+    pub fn note_use(&mut self, now: Duration) {
+        if let Ok(text) = self.root.read("proc/diskstats") {
+            self.last_use.sample(now, counters::parse(&text));
+        }
+    }
+
+    /// These disks without the rotating ones that may sleep: a prediction is not worth waking one.
+    pub fn awake(&self, now: Duration) -> AwakeDisks<'_> {
+        AwakeDisks { disks: self, now }
+    }
+
+    /// Whether a file system is on a rotating disk that nobody has used for minutes.
+    fn may_sleep(&self, dev: u64, now: Duration) -> bool {
+        let profile = self.profiles.get(&dev).filter(|profile| profile.kind == DiskKind::Rotating);
+        profile.is_some_and(|of| disks(of).into_iter().any(|disk| self.last_use.may_sleep(disk, now)))
+    }
+
     /// A program has started that eke does not read for: its reads show what the disks' reads cost.
     pub fn watch_launch(&mut self, now: Duration) {
         if self.watched.is_none() && self.measuring.is_none() && !self.stored.is_empty() {
@@ -287,16 +311,50 @@ impl Disks {
     }
 
     fn profile_of(&self, file: &Touched) -> Option<&DiskProfile> {
-        let dev = match file.kind {
-            Kind::Device => {
-                let name = file.path.file_name()?;
-                let mut all = self.profiles.values();
-                all.find(|f| own(&f.backing).is_some_and(|own| Path::new(&own.name) == name))?.backing.dev
-            }
-            Kind::File | Kind::Directory => device::number(&mount_of(&file.path, &self.mounts)?.device)?,
-        };
+        let dev = self.number(&file.path, file.kind)?;
         self.note_request(dev, file);
         self.profiles.get(&dev)
+    }
+
+    /// The number of a file's file system.
+    fn number(&self, path: &Path, kind: Kind) -> Option<u64> {
+        match kind {
+            Kind::Device => {
+                let name = path.file_name()?;
+                let mut all = self.profiles.values();
+                let of_it = all.find(|f| own(&f.backing).is_some_and(|own| Path::new(&own.name) == name));
+                Some(of_it?.backing.dev)
+            }
+            Kind::File | Kind::Directory => device::number(&mount_of(path, &self.mounts)?.device),
+        }
+    }
+}
+
+/// The disks from which may be read ahead.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AwakeDisks<'a> {
+    disks: &'a Disks,
+    now: Duration,
+}
+
+impl AwakeDisks<'_> {
+    /// Whether a file is on one of them.
+    pub fn have(&self, path: &Path, kind: Kind) -> bool {
+        self.disks.number(path, kind).is_none_or(|dev| !self.disks.may_sleep(dev, self.now))
+    }
+}
+
+impl Environment for AwakeDisks<'_> {
+    fn cost(&self, file: &Touched) -> Option<DiskCost> {
+        self.have(&file.path, file.kind).then(|| self.disks.cost(file))?
+    }
+
+    fn resident(&self, file: &Touched) -> Resident {
+        self.disks.resident(file)
+    }
+
+    fn is_pinned(&self, path: &Path) -> bool {
+        self.disks.is_pinned(path)
     }
 }
 

@@ -1,6 +1,9 @@
 use eke_testkit::tree;
 
 use super::*;
+use eke_prefetch_model::file_set::Stamp;
+use eke_prefetch_model::file_set::UsedBy;
+use eke_prefetch_model::pages::Pages;
 
 /// A machine with one disk, which was measured within its burst.
 struct Machine {
@@ -154,4 +157,34 @@ fn images_of_one_disk_share_its_measurement() {
     let costs: BTreeSet<u64> =
         machine.disks.profiles().iter().map(|of| of.cost.request_s.to_bits()).collect();
     assert_eq!((costs.len(), machine.request_s() > 0.005), (1, true));
+}
+
+#[test]
+fn from_a_rotating_disk_that_may_sleep_nothing_is_read_ahead() {
+    let s = Duration::from_secs;
+    let rotating = |dir: &Path, is: &str| tree::put(dir, "sys/dev/block/8:0/queue/rotational", is);
+    let file = Touched {
+        path: "/usr/bin/gedit".into(),
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: Pages::default(),
+        stale: Pages::default(),
+        weight: 1.0,
+        used_by: UsedBy::Unknown,
+    };
+    for (is_rotating, expected) in [("1\n", false), ("0\n", true)] {
+        let machine = Machine::new();
+        rotating(machine.dir.path(), is_rotating);
+        let mut disks = Disks::new(&Root::at(machine.dir.path()), None);
+        disks.note_use(s(1000));
+        assert!(disks.awake(s(1299)).cost(&file).is_some());
+        assert_eq!(disks.awake(s(1300)).cost(&file).is_some(), expected, "rotational: {is_rotating}");
+        assert!(disks.cost(&file).is_some(), "at exec the launch wakes it");
+        let dev = eke_linux::device::number("8:0").unwrap();
+        assert!(disks.is_due(dev, s(1300)) && disks.poll(s(1300)).is_none());
+        assert_eq!(disks.is_measuring(), expected, "nor is it measured");
+        tree::put(machine.dir.path(), "proc/diskstats", "8 0 sda 1001 0 8008 91 0 0 0 0 0 0 0\n");
+        disks.note_use(s(1310));
+        assert!(disks.awake(s(1400)).cost(&file).is_some(), "somebody has used it");
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`candidates`]: programs with their file sets; turns the choice into read requests and decisions
 //! - [`disks`]: the costs of disks; each disk is measured once it is quiet
+//! - `last_use`: when each disk was last used (pure)
 //! - [`measurements`]: what was measured of disks, and what launches showed since (pure)
 //! - [`memory`]: how much memory prefetch may fill now
 //!
@@ -9,6 +10,7 @@
 
 pub(crate) mod candidates;
 pub(crate) mod disks;
+mod last_use;
 mod measurements;
 pub(crate) mod memory;
 

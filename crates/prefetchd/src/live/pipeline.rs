@@ -251,7 +251,7 @@ impl Process<'_> {
         }
         let (resident, rest) = self.probe_likely(occasion, now);
         let candidates = self.candidates(&rest, occasion, now);
-        let choice = candidates.choose(&self.disks, &self.limits(allowance.budget, occasion));
+        let choice = candidates.choose(&self.disks.awake(now.mono), &self.limits(allowance.budget, occasion));
         let programs = candidates.chosen(&choice);
         let mut decisions = candidates.decisions(&choice, occasion, allowance, unix_s(now));
         let already = |c: &Chance| candidates::already_resident(c, occasion, allowance, unix_s(now));
@@ -277,7 +277,9 @@ impl Process<'_> {
             (!wrappers.is_wrapper(id, user) && !effect.is_left_alone(id)).then_some(cold)
         };
         let likely = likely(&chances, occasion, &mut cold);
-        let resident = self.probe.resident(likely.iter().map(|chance| chance.program), user);
+        let awake = self.disks.awake(now.mono);
+        let may_open = |file: &ReadRequest| awake.have(&file.path, file.kind);
+        let resident = self.probe.resident(likely.iter().map(|chance| chance.program), user, &may_open);
         resident.iter().for_each(|id| self.pending.is_chosen_still(*id, now.mono));
         let (resident, missing) =
             likely.into_iter().partition(|chance: &Chance| resident.contains(&chance.program));

@@ -297,6 +297,7 @@ impl<'a> Process<'a> {
         if now.mono.saturating_sub(self.done.flush) >= FLUSH {
             self.done.flush = now.mono;
             self.flush(now);
+            self.disks.note_use(now.mono);
             heap::trim();
         }
         if now.mono.saturating_sub(self.done.state) >= STORE_STATE {

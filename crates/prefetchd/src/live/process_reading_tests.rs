@@ -1,5 +1,9 @@
 //! What is chosen to be read, and what was read.
 
+use std::mem::discriminant;
+
+use eke_prefetch_model::choose::ChoiceOutcome;
+
 use super::*;
 
 #[test]
@@ -58,4 +62,28 @@ fn what_was_read_before_a_suspend_or_a_step_of_the_clock_is_used_after_it() {
     process.flush(hours);
     process.handle(exec(10), hours);
     assert_eq!((process.state.predicted, process.state.used), (1, Bytes(4096)));
+}
+
+#[test]
+fn nothing_is_chosen_ahead_from_a_rotating_disk_that_nobody_has_used_for_minutes() {
+    let mut machine = Machine::new();
+    machine.options.settings.memory_percent = 50;
+    put_disk(&machine);
+    for (file, text) in [
+        ("proc/diskstats", "8 0 sda 1000 0 8000 90 0 0 0 0 0 0 0\n"),
+        ("sys/dev/block/8:0/queue/rotational", "1\n"),
+    ] {
+        eke_testkit::tree::put(&machine.root.path(""), file, text);
+    }
+    reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+    let mut process = machine.process();
+    process.handle(exec(10), Still.now());
+    exit(&mut process, 10);
+    process.do_regular_tasks(at(1000));
+    let nothing = discriminant(&ChoiceOutcome::NothingToRead { files: 0 });
+    let mut is_left_alone = |mono_s| {
+        process.prefetch_ahead(at(mono_s));
+        process.reads.outcomes.get(&program().id()).map(|outcome| *outcome == nothing)
+    };
+    assert_eq!([1299, 1300].map(&mut is_left_alone), [Some(false), Some(true)]);
 }

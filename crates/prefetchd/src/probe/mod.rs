@@ -109,15 +109,18 @@ impl Probe {
         self.sample_of(program, account)
     }
 
-    /// The programs whose files, those of this account's starts, are still resident.
+    /// The programs whose files, those of this account's starts, are still resident, as far as they may be opened.
     pub fn resident(
         &mut self,
         programs: impl IntoIterator<Item = ProgramId>,
         account: u32,
+        may_open: &dyn Fn(&ReadRequest) -> bool,
     ) -> Vec<ProgramId> {
         let whole = programs.into_iter().filter_map(|id| {
             let sample = self.samples.get(&id).filter(|sample| sample.is_whole_for(account))?;
-            Some((id, Arc::clone(&sample.files)))
+            let files: Arc<[ReadRequest]> =
+                sample.files.iter().filter(|file| may_open(file)).cloned().collect();
+            (!files.is_empty()).then_some((id, files))
         });
         let (ids, files): (Vec<_>, Vec<_>) = whole.unzip();
         let found = self.prober.probe(files, Priority::Ahead, AT_MOST_AHEAD).unwrap_or_default();
@@ -153,5 +156,21 @@ mod tests {
         assert_eq!(is_whole(&probe), [true, false]);
         probe.set_incomplete(id);
         assert_eq!(is_whole(&probe), [false, false]);
+    }
+
+    #[test]
+    fn a_program_none_of_whose_files_may_be_opened_is_not_taken_for_resident() {
+        let dir = tempfile::tempdir().unwrap();
+        eke_testkit::tree::put(dir.path(), "x", "");
+        let (root, own) = (Root::at(dir.path()), rustix::fs::stat(dir.path().join("x")).unwrap());
+        let scheduler = Scheduler::new(root.clone(), Limits::default());
+        let mut probe = Probe::new(Prober::new(root, Arc::clone(scheduler.stuck())));
+        let (id, pages, user) = (ProgramId(7), Pages::default(), own.st_uid);
+        let (kind, stamp) = (Kind::File, crate::file::open::stamp(&own));
+        let file = ReadRequest { path: "/x".into(), kind, stamp, pages, user, is_own: true };
+        probe.keep(id, user, vec![file].into());
+        probe.set_whole(id, user);
+        assert_eq!(probe.resident([id], user, &|_| true), [id]);
+        assert_eq!(probe.resident([id], user, &|_| false), []);
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, readlinkat};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
 use crate::file::open::{beneath, top as open_top};
@@ -25,11 +25,25 @@ enum Found {
 /// What an absolute path leads to below `top`, perhaps by links. `answers` tells whether a lookup of a path without links cannot hang; at a path that
 /// may hang nothing is found.
 pub(super) fn kind(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> Option<FileType> {
+    follow(top, path, answers).map(|(_, kind)| kind)
+}
+
+/// Whether an absolute path leads to a directory with something in it. An empty one may be a mount point without its mount.
+pub(super) fn is_filled(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> bool {
+    let Some((dir, FileType::Directory)) = follow(top, path, answers) else { return false };
+    let flags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+    let entries = openat(&dir, ".", flags, Mode::empty()).and_then(Dir::new);
+    let is_entry = |name: &[u8]| name != b"." && name != b"..";
+    entries
+        .is_ok_and(|mut all| all.any(|entry| entry.is_ok_and(|entry| is_entry(entry.file_name().to_bytes()))))
+}
+
+fn follow(top: &Path, path: &Path, answers: &dyn Fn(&Path) -> bool) -> Option<(OwnedFd, FileType)> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         match look_up(top, &path, answers)? {
             Found::Elsewhere(next) => path = next,
-            Found::Here(_, kind) => return Some(kind),
+            Found::Here(found, kind) => return Some((found, kind)),
         }
     }
     None

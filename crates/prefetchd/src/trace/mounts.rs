@@ -115,16 +115,18 @@ impl Mounts {
         self.is_gone(&program.exe) || program.script.as_deref().is_some_and(|script| self.is_gone(script))
     }
 
-    /// Whether a file is gone, and not only the mount that it is on: its directory is here without it. A package's directories go with it, and so does that
-    /// of a version.
+    /// Whether a file is gone, and not only the mount that it is on: its directory is here without it, and is no empty mount point. A package's directories
+    /// go with it, and so does that of a version.
     fn is_gone(&self, path: &Path) -> bool {
         let is_here = |dir: &Path| self.leads_to(dir, FileType::Directory);
         if let Some(Versioned { dir, .. }) = version::of(path) {
             return self.index.answers(&dir) && !is_here(&dir) && dir.parent().is_some_and(is_here);
         }
+        let is_filled =
+            |dir: &Path| lookup::is_filled(&self.root.path(""), dir, &|at| self.index.answers(at));
         let dirs = path.ancestors().skip(1).take_while(|dir| dir.parent().is_some());
         let mut dirs = dirs.take(if is_system(path) { usize::MAX } else { 1 });
-        self.index.answers(path) && !self.leads_to(path, FileType::RegularFile) && dirs.any(is_here)
+        self.index.answers(path) && !self.leads_to(path, FileType::RegularFile) && dirs.any(is_filled)
     }
 
     /// The stamp and the owner of a regular file.
@@ -234,8 +236,12 @@ mod tests {
             "nix/store/a-vim-9/bin/vim",
             "snap/mounted-later/5/.keep",
             "srv/auto/.keep",
+            "home/b/file",
         ] {
             eke_testkit::tree::put(dir.path(), file, "");
+        }
+        for mounted_later in ["home/anna", "opt"] {
+            std::fs::create_dir(dir.path().join(mounted_later)).unwrap();
         }
         eke_testkit::tree::put(dir.path(), MOUNTINFO, "21 1 0:40 / /srv/auto rw - autofs systemd-1 rw\n");
         let mounts = Mounts::read(&Root::at(dir.path()));
@@ -247,6 +253,9 @@ mod tests {
             ("/usr/bin/vim", Some("/home/u/x.sh"), false),
             ("/usr/bin/vim", Some("/home/u/y.sh"), true),
             ("/home/u/app/app", None, false),
+            ("/home/b/Foo.AppImage", None, true),
+            ("/home/anna/Foo.AppImage", None, false),
+            ("/usr/bin/vim", Some("/home/anna/run.sh"), false),
             ("/srv/auto/x", None, false),
             ("/snap/code/5/code", None, false),
             ("/snap/code/4/code", None, true),
