@@ -35,15 +35,10 @@ const DAY: u64 = 86_400;
 fn machine(fill_mib: u64, pool_mib: u64) -> Arc<FakeKernel> {
     let machine = FakeKernel::new();
     let spec = ZramSpec {
-        algorithm: "lz4".into(),
-        params: None,
-        dictionary: None,
         recompress_with: Some("zstd".into()),
         backing_dev: Some("/dev/loop9".into()),
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(64),
         swap_priority: Some(100),
+        ..ZramSpec::new("lz4", Bytes::mib(64))
     };
     let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
     plan.push(Step::AddZram(spec), Reason::new("a test"));
@@ -326,15 +321,10 @@ fn a_dictionary_that_the_kernel_refuses_does_not_keep_the_second_device_away() {
 /// A device of 64 MiB with a level and this dictionary.
 fn with_dictionary(dictionary: &Dictionary, priority: i16) -> ZramSpec {
     ZramSpec {
-        algorithm: "zstd".into(),
         params: Some("level=8".into()),
         dictionary: Some(dictionary.path()),
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(64),
         swap_priority: Some(priority),
+        ..ZramSpec::new("zstd", Bytes::mib(64))
     }
 }
 

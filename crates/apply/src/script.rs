@@ -136,17 +136,7 @@ mod tests {
         put(dir.path(), "sys/block/zram1/disksize", &format!("{disksize}\n"));
         put(dir.path(), "sys/block/zram1/reset", "");
         put(dir.path(), removal, "");
-        let spec = ZramSpec {
-            algorithm: "zstd".into(),
-            params: None,
-            dictionary: None,
-            recompress_with: None,
-            backing_dev: None,
-            backing_encrypted: false,
-            backing_file: None,
-            disksize: Bytes(100_000),
-            swap_priority: None,
-        };
+        let spec = ZramSpec::new("zstd", Bytes(100_000));
         let undo = Undo::RemoveZram { before: Vec::new(), expected: "zram1".into() };
         let made = is_recorded.then(|| "zram1".to_owned());
         let entry = Entry { made, ..entry(Step::AddZram(spec), undo) };

@@ -20,15 +20,10 @@ const TMPFS: &str = "26 25 0:24 / /run rw,nosuid,nodev - tmpfs tmpfs rw,mode=755
 
 fn with_dictionary(path: &Path, swap_priority: Option<i16>) -> ZramSpec {
     ZramSpec {
-        algorithm: "zstd".into(),
         params: Some("level=8".into()),
         dictionary: Some(path.display().to_string()),
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(1),
         swap_priority,
+        ..ZramSpec::new("zstd", Bytes::mib(1))
     }
 }
 

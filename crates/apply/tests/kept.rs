@@ -63,15 +63,11 @@ fn steps() -> Vec<Step> {
         Step::Set { knob: "queue.nr_requests".into(), target: "sda".into(), value: "32".into() },
         Step::LoadModule { name: "zram".into(), params: "num_devices=0".into() },
         Step::AddZram(ZramSpec {
-            algorithm: "zstd".into(),
             params: Some("level=3".into()),
-            dictionary: None,
             recompress_with: Some("zstd".into()),
             backing_dev: Some("/dev/loop7".into()),
-            backing_encrypted: false,
-            backing_file: None,
-            disksize: Bytes::mib(100),
             swap_priority: Some(100),
+            ..ZramSpec::new("zstd", Bytes::mib(100))
         }),
         Step::SwapOn { path: "/dev/sda2".into(), priority: Some(5) },
         Step::SwapOff { path: "/dev/sda2".into() },

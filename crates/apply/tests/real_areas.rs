@@ -32,17 +32,7 @@ impl Drop for Scratch {
 }
 
 fn scratch() -> Scratch {
-    let spec = ZramSpec {
-        algorithm: String::new(),
-        params: None,
-        dictionary: None,
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(16),
-        swap_priority: None,
-    };
+    let spec = ZramSpec::new(String::new(), Bytes::mib(16));
     let mut session = Session::open(&Root::host(), "test").unwrap();
     let device = session.scratch_zram(&spec, Reason::new("a test")).unwrap();
     eke_apply::swap_area::write_header(&Root::host(), &format!("dev/{device}"), Bytes::mib(16).0).unwrap();

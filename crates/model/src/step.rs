@@ -77,6 +77,21 @@ pub struct UnnamedFile {
 }
 
 impl ZramSpec {
+    /// A scratch device: one algorithm (as [`Self::algorithm`]) and its declared size, and nothing else.
+    pub fn new(algorithm: impl Into<String>, disksize: Bytes) -> Self {
+        Self {
+            algorithm: algorithm.into(),
+            params: None,
+            dictionary: None,
+            recompress_with: None,
+            backing_dev: None,
+            backing_encrypted: false,
+            backing_file: None,
+            disksize,
+            swap_priority: None,
+        }
+    }
+
     /// Is a mapping with a key between the device and what is behind it?
     pub fn is_encrypted(&self) -> bool {
         self.backing_encrypted || self.backing_file.as_ref().is_some_and(|file| file.encrypted)

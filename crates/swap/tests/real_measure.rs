@@ -293,15 +293,8 @@ fn parameters_reach_the_device() {
     let before = zram::devices(&root).unwrap();
     let mut scratch = Unjournaled::new(&root);
     let spec = ZramSpec {
-        algorithm: features.algorithms.last().unwrap().clone(),
         params: Some("level=2".into()),
-        dictionary: None,
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(1),
-        swap_priority: None,
+        ..ZramSpec::new(features.algorithms.last().unwrap().clone(), Bytes::mib(1))
     };
     let name = scratch.add(&spec).unwrap();
     scratch.remove(&name).unwrap();

@@ -92,15 +92,9 @@ fn algorithm(root: &Root) -> Result<String, String> {
 
 fn spec(algorithm: &str, dictionary: &Dictionary, swap_priority: Option<i16>) -> ZramSpec {
     ZramSpec {
-        algorithm: algorithm.to_owned(),
-        params: None,
         dictionary: Some(dictionary.path()),
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(32),
         swap_priority,
+        ..ZramSpec::new(algorithm, Bytes::mib(32))
     }
 }
 

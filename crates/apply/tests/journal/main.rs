@@ -20,17 +20,7 @@ use eke_testkit::fake_kernel::{FakeKernel, Faults};
 use proptest::prelude::*;
 
 fn spec(mib: u64, priority: Option<i16>) -> ZramSpec {
-    ZramSpec {
-        algorithm: "zstd".into(),
-        params: None,
-        dictionary: None,
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: Bytes::mib(mib),
-        swap_priority: priority,
-    }
+    ZramSpec { swap_priority: priority, ..ZramSpec::new("zstd", Bytes::mib(mib)) }
 }
 
 fn zram(mib: u64, priority: Option<i16>) -> Step {

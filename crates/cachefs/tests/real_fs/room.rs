@@ -11,7 +11,7 @@ use eke_testkit::real::{lock_machine, no_program, skip};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use super::mounted::is_root;
+use super::mounted::{detach, is_root};
 use super::rights::{NOBODY, as_nobody, each_way, errno, put};
 
 /// A small ext4 with half of its blocks reserved for root, mounted. Unmounted when dropped.
@@ -54,7 +54,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.disk()).status();
+        detach(&self.disk());
     }
 }
 

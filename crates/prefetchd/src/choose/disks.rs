@@ -235,7 +235,7 @@ impl Disks {
         }
     }
 
-    /// These disks without the rotating ones that may sleep: a prediction is not worth waking one.
+    /// These disks without the rotating ones that may sleep: a prediction wakes none.
     pub fn awake(&self, now: Duration) -> AwakeDisks<'_> {
         AwakeDisks { disks: self, now }
     }

@@ -72,7 +72,7 @@ impl Btrfs {
 
 impl Drop for Btrfs {
     fn drop(&mut self) {
-        _ = Command::new("umount").arg(self.0.path().join("place")).status();
+        _ = Command::new("umount").arg("-l").arg(self.0.path().join("place")).status();
     }
 }
 

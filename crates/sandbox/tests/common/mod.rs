@@ -54,17 +54,7 @@ impl ScratchSwap {
         let root = Root::host();
         let name = zram::hot_add(&root).unwrap();
         let guard = Self { path: format!("/dev/{name}").into(), zram: Some(name.clone()) };
-        let spec = ZramSpec {
-            algorithm: "lz4".into(),
-            params: None,
-            dictionary: None,
-            recompress_with: None,
-            backing_dev: None,
-            backing_encrypted: false,
-            backing_file: None,
-            disksize: size,
-            swap_priority: Some(32_000),
-        };
+        let spec = ZramSpec { swap_priority: Some(32_000), ..ZramSpec::new("lz4", size) };
         zram::configure(&root, &name, &spec).unwrap();
         guard
     }

@@ -113,15 +113,11 @@ mod tests {
 
     fn like() -> ZramSpec {
         ZramSpec {
-            algorithm: "zstd".into(),
             params: Some("level=3".into()),
             dictionary: Some("/proc/self/fd/9".into()),
-            recompress_with: None,
             backing_dev: Some("/dev/vdb".into()),
-            backing_encrypted: false,
-            backing_file: None,
-            disksize: Bytes::mib(1),
             swap_priority: Some(100),
+            ..ZramSpec::new("zstd", Bytes::mib(1))
         }
     }
 

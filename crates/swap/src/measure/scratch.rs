@@ -141,17 +141,7 @@ mod tests {
     }
 
     fn spec() -> ZramSpec {
-        ZramSpec {
-            algorithm: "lz4".into(),
-            params: None,
-            dictionary: None,
-            recompress_with: None,
-            backing_dev: None,
-            backing_encrypted: false,
-            backing_file: None,
-            disksize: eke_model::units::Bytes::mib(1),
-            swap_priority: None,
-        }
+        ZramSpec::new("lz4", eke_model::units::Bytes::mib(1))
     }
 
     #[test]

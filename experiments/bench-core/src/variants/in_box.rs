@@ -121,15 +121,8 @@ fn whole_pages(size: Bytes) -> Bytes {
 
 fn on_zram(variant: Variant, zram: &Zram, size: Bytes, host: &Host) -> Arrangement {
     let spec = ZramSpec {
-        algorithm: zram.algorithm.unwrap_or_default().to_owned(),
-        params: None,
-        dictionary: None,
-        recompress_with: None,
-        backing_dev: None,
-        backing_encrypted: false,
-        backing_file: None,
-        disksize: size,
         swap_priority: Some(host.priority(zram.priority.unwrap_or(100))),
+        ..ZramSpec::new(zram.algorithm.unwrap_or_default(), size)
     };
     let mut steps = before_zram(host);
     steps.push(Step::AddZram(spec));
