@@ -25,7 +25,7 @@ FIELD        ?=
 DEB          ?=
 FIELD_IMAGES ?= target/field/images
 
-.PHONY: help setup setup-test build size dev run test test-real test-others test-doc test-vm fuzz differ check lint deny docs build-bench bench-agent bench-quick compare evidence field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
+.PHONY: help setup setup-test build size dev run test test-real test-beside test-others test-doc test-vm fuzz differ check lint deny docs build-bench bench-agent bench-quick compare evidence field bench-deps install install-bench product programs install-files install-bench-files packages packages-check uninstall clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -54,11 +54,15 @@ run: ## measure this machine, apply the plan, show it live; Ctrl-C reverts every
 
 test: setup ## all tests and checks that this machine can run; lists and counts skipped ones
 	@./scripts/test "$(MAKE)" "$(CARGO)"
-	@./scripts/count-skipped target/deny.log target/test-real.log target/test-others.log target/test-vm.log target/test-again.log
+	@./scripts/count-skipped target/deny.log target/test-real.log target/test-beside.log target/test-others.log target/test-vm.log target/test-again.log
 
 test-real: setup-test ## tests of the real kernel, as root: swap, mounts, disks, BPF
 	@mkdir -p target
 	@EKE_PROGRAMS=built EKE_VM=$(EKE_VM) CARGO="$(CARGO)" ./scripts/cargo-test target/test-real.log $$(./scripts/test-targets real) -- --nocapture --test-threads=2
+
+test-beside: setup-test ## tests of the real kernel that need nothing but a mount or files of their own
+	@mkdir -p target
+	@EKE_PROGRAMS=built CARGO="$(CARGO)" ./scripts/cargo-test target/test-beside.log $$(./scripts/test-targets beside) -- --nocapture --test-threads=2
 
 test-others: setup-test ## all tests but those of the real kernel, of the small machine and of documentation
 	@mkdir -p target

@@ -16,6 +16,7 @@ fn stressor(group: Option<&str>, shell_waits: bool) -> Target {
         shell_waits,
         grows: true,
         grown: Bytes::mib(300),
+        mapped: Bytes(0),
     }
 }
 

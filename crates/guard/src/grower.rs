@@ -14,6 +14,25 @@ use crate::unit::Unit;
 /// So long after one program was ended in vain, no other is ended for the same cause, and the message is not repeated.
 const REST_MS: u64 = 600_000;
 
+/// What to act upon, and what is to blame rather than it and never ended.
+#[derive(Debug)]
+pub struct Choice {
+    /// The target.
+    pub target: Target,
+    /// What grew.
+    pub grower: Option<Grower>,
+    /// Whether that is shared memory which the target maps. A file of tmpfs stays when it ends.
+    pub maps_it: bool,
+}
+
+impl Choice {
+    /// The target maps shared memory that grew.
+    pub fn mapper(target: Target, growth: &Growth) -> Self {
+        let grower = Grower { what: What::Shared, grown: growth.of_no_process() };
+        Self { target, grower: Some(grower), maps_it: true }
+    }
+}
+
 /// What grew within the last minute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grower {
@@ -66,10 +85,11 @@ pub struct Restraint {
 }
 
 impl Restraint {
-    /// Whether the target is left alone: until memory is exhausted, and after one was ended in vain. Its end gives back what it had, once; the next
-    /// ones would follow for nothing.
-    pub fn spares(&self, grower: Option<&Grower>, level: Level, now_ms: u64) -> bool {
-        grower.is_some() && (level < Level::Exhausted || within(self.ended_ms, now_ms))
+    /// Whether the target is left alone: until memory is exhausted, unless it maps what grows, and after one was ended in vain. Its end gives back
+    /// what it had, once; the next ones would follow for nothing.
+    pub fn spares(&self, choice: &Choice, level: Level, now_ms: u64) -> bool {
+        let is_early = level < Level::Exhausted && !choice.maps_it;
+        choice.grower.is_some() && (is_early || within(self.ended_ms, now_ms))
     }
 
     /// A target was ended while this grew.
@@ -149,17 +169,28 @@ mod tests {
 
     #[test]
     fn beside_a_protected_program_that_grows_one_is_ended_when_memory_is_exhausted_and_no_other() {
-        let (grower, _) = found([100, 200], [500, 200]);
-        let grower = grower.as_ref();
+        let (grower, target) = found([100, 200], [500, 200]);
+        let (beside, itself, maps) = (
+            Choice { target: target.clone(), grower, maps_it: false },
+            Choice { target: target.clone(), grower: None, maps_it: false },
+            Choice { target, grower, maps_it: true },
+        );
         let mut restraint = Restraint::default();
-        assert!(restraint.spares(grower, Level::Stalled, 0) && !restraint.spares(None, Level::Stalled, 0));
-        assert!(!restraint.spares(grower, Level::Exhausted, 0));
+        assert_eq!(
+            [&beside, &itself, &maps].map(|choice| restraint.spares(choice, Level::Stalled, 0)),
+            [true, false, false]
+        );
+        assert!(!restraint.spares(&beside, Level::Exhausted, 0));
         restraint.note_end(None, 1_000);
-        assert!(!restraint.spares(grower, Level::Exhausted, 2_000), "that one had grown");
-        restraint.note_end(grower, 3_000);
-        assert!(restraint.spares(grower, Level::Exhausted, 5_000), "the first was in vain");
-        assert!(!restraint.spares(None, Level::Exhausted, 5_000), "a program that grows itself is ended");
-        assert!(!restraint.spares(grower, Level::Exhausted, 700_000));
+        assert!(!restraint.spares(&beside, Level::Exhausted, 2_000), "that one had grown");
+        restraint.note_end(grower.as_ref(), 3_000);
+        assert!(restraint.spares(&beside, Level::Exhausted, 5_000), "the first was in vain");
+        assert!(
+            restraint.spares(&maps, Level::Exhausted, 5_000),
+            "what it mapped stayed, or another one begins anew"
+        );
+        assert!(!restraint.spares(&itself, Level::Exhausted, 5_000), "a program that grows itself is ended");
+        assert!(!restraint.spares(&beside, Level::Exhausted, 700_000));
         assert_eq!([4_000, 5_000, 700_000].map(|ms| restraint.says(ms)), [true, false, true]);
     }
 }

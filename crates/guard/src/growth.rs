@@ -30,6 +30,7 @@ struct Table {
 #[derive(Debug, Clone, Copy)]
 struct Had {
     size: Bytes,
+    shared: Bytes,
     written: Bytes,
 }
 
@@ -47,7 +48,8 @@ impl History {
         if self.tables.back().is_some_and(|last| at_ms.saturating_sub(last.at_ms) < APART_MS) {
             return;
         }
-        let processes = processes.iter().map(|p| (p.id, Had { size: p.size, written: p.written })).collect();
+        let had = |p: &Process| Had { size: p.size, shared: p.shared, written: p.written };
+        let processes = processes.iter().map(|p| (p.id, had(p))).collect();
         self.tables.push_back(Table { at_ms, in_use, processes });
         self.thin(at_ms);
         self.ended.retain(|id| self.tables.iter().any(|table| table.processes.contains_key(id)));
@@ -89,7 +91,15 @@ impl History {
         let [_, minute_ms, _] = AGES_MS;
         let by_processes = grown.values().map(|[_, within_a_minute, _]| *within_a_minute).sum();
         let then = self.before(now_ms, minute_ms);
-        Growth { of_no_process: self.of_no_process(then, processes, in_use, by_processes), grown }
+        let had = |p: &Process| then.and_then(|t| t.processes.get(&p.id)).map(|had| had.shared);
+        Growth {
+            of_no_process: self.of_no_process(then, processes, in_use, by_processes),
+            mapped: processes
+                .iter()
+                .map(|p| (p.id, p.shared.saturating_sub(had(p).unwrap_or_default())))
+                .collect(),
+            grown,
+        }
     }
 
     /// The newest table that is at least so old, else the oldest.
@@ -179,6 +189,7 @@ fn grown_since(
 pub struct Growth {
     grown: BTreeMap<ProcessId, [Bytes; 3]>,
     of_no_process: Bytes,
+    mapped: BTreeMap<ProcessId, Bytes>,
 }
 
 impl Growth {
@@ -200,6 +211,12 @@ impl Growth {
     /// What was taken within the last minute and is in no process: shared memory, files of tmpfs.
     pub fn of_no_process(&self) -> Bytes {
         self.of_no_process
+    }
+
+    /// How much more of that a process maps than a minute ago. A fork begins with none of it: its
+    /// faults map these pages (`vma_needs_copy`, mm/memory.c).
+    pub fn mapped(&self, process: &Process) -> Bytes {
+        self.mapped.get(&process.id).copied().unwrap_or_default()
     }
 }
 

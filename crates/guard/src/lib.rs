@@ -59,7 +59,7 @@ use eke_model::units::Bytes;
 
 use act::InForce;
 use escalate::{Action, State};
-use grower::{Grower, Restraint};
+use grower::{Choice, Grower, Restraint, What};
 use growth::History;
 use level::{Level, level};
 use own_limit::OwnLimit;
@@ -109,13 +109,6 @@ pub struct Poll<'a> {
     pub now: Sample,
 }
 
-/// What to act upon, and what is to blame rather than it and never ended.
-#[derive(Debug)]
-struct Choice {
-    target: Target,
-    grower: Option<Grower>,
-}
-
 impl Guard {
     /// Memory pressure: polls often from now on.
     pub fn wake(&mut self, now_ms: u64) {
@@ -159,8 +152,9 @@ impl Guard {
         let chooses = self.level >= Level::Short && !self.state.is_ending(now_ms);
         let choice = chooses.then(|| self.choice(&processes, &poll)).flatten();
         let grower = choice.as_ref().and_then(|choice| choice.grower);
-        messages.extend(self.spared(grower.as_ref(), &processes, now_ms));
-        let spares = self.restraint.spares(grower.as_ref(), self.level, now_ms);
+        let spares = choice.as_ref().is_some_and(|choice| self.restraint.spares(choice, self.level, now_ms));
+        messages
+            .extend(grower.filter(|_| spares).and_then(|grower| self.spared(&grower, &processes, now_ms)));
         let target = choice.map(|choice| choice.target).filter(|_| !spares);
         let asked = self.state.asked().is_some_and(|asked| runs(asked, &processes));
         let ended = self.shown.ended;
@@ -201,9 +195,9 @@ impl Guard {
     }
 
     /// Says why nothing is done, if what grows is never ended.
-    fn spared(&mut self, grower: Option<&Grower>, processes: &[Process], now_ms: u64) -> Option<Message> {
-        let grower = grower.filter(|_| self.level >= Level::Stalled && self.restraint.says(now_ms))?;
-        Some(message::spared(grower, processes))
+    fn spared(&mut self, grower: &Grower, processes: &[Process], now_ms: u64) -> Option<Message> {
+        let says = self.level >= Level::Stalled && self.restraint.says(now_ms);
+        says.then(|| message::spared(grower, processes))
     }
 
     /// Undoes what is over. What the kernel refuses is tried again at the next poll.
@@ -264,12 +258,19 @@ impl Guard {
         let growth = self.history.growth(processes, shortage::in_use(&poll.now), poll.now.time_ms);
         let units = unit::units(processes, &protected, &growth, target::least(ram));
         let noticed = terminal::noticed(processes, &protected);
-        let target = target::choose(&units, &growth, &noticed, ram)?;
+        let mapper = || target::mapper(&units, &growth, &noticed, ram);
+        let Some(target) = target::choose(&units, &growth, &noticed, ram) else {
+            return mapper().map(|target| Choice::mapper(target, &growth));
+        };
         if target::is_anothers_fault(&target, &units, processes, &protected, &growth, ram) {
             return None;
         }
         let grower = grower::grower(&target, &units, processes, &kept, &growth, ram);
-        Some(Choice { target, grower })
+        let mapper = grower.filter(|grower| grower.what == What::Shared).and_then(|_| mapper());
+        Some(
+            mapper
+                .map_or(Choice { target, grower, maps_it: false }, |target| Choice::mapper(target, &growth)),
+        )
     }
 
     fn perform(

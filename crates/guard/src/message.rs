@@ -22,9 +22,10 @@ pub fn done(what: &str, target: &Target, why: &Shortage) -> Message {
         1 => format!("process {first}"),
         n => format!("{n} processes from {first} on"),
     };
-    let grown = match target.grown {
-        Bytes(0) => String::new(),
-        grown => format!(" that grew by {grown} within 10 s"),
+    let grown = match (target.grown, target.mapped) {
+        (Bytes(0), Bytes(0)) => String::new(),
+        (Bytes(0), mapped) => format!(" that mapped {mapped} of new shared memory within a minute"),
+        (grown, _) => format!(" that grew by {grown} within 10 s"),
     };
     let sentence = format!(
         "{what}: {which} of user {} ({}){grown}, because memory is short: {}, and {} is left.",
@@ -135,6 +136,7 @@ mod tests {
             shell_waits: false,
             grows: true,
             grown: Bytes(0),
+            mapped: Bytes(0),
         }
     }
 
@@ -174,6 +176,12 @@ mod tests {
         assert_eq!(
             said(full),
             "Ended: process 20 of user 1000 (300 MiB) that grew by 90 MiB within 10 s, because memory is short: programs could get only 1.4 % of RAM, and 630 MiB is left."
+        );
+        let maps = Target { mapped: Bytes::mib(250), ..target("leak", None) };
+        let text = ended(&maps, &full).text;
+        assert!(
+            text.contains("(300 MiB) that mapped 250 MiB of new shared memory within a minute, because"),
+            "{text}"
         );
         let soon =
             Shortage { room_share: 0.2, resident_share: 0.5, left_s: Some(0.6), ..Shortage::default() };

@@ -40,6 +40,8 @@ pub struct Process {
     pub file: Option<FileId>,
     /// Its anonymous memory, in RAM and in swap.
     pub size: Bytes,
+    /// Shared memory and files of tmpfs that it maps and has touched, in RAM. Others may have the same pages.
+    pub shared: Bytes,
     /// The most that it can have written to of pages that it shares with forks: one page for each fault since it was forked.
     pub written: Bytes,
     /// `oom_score_adj`. Only root can lower it.
@@ -99,6 +101,7 @@ pub(crate) mod tests {
             contained_program: None,
             file: None,
             size: Bytes::mib(mib),
+            shared: Bytes(0),
             written: Bytes::mib(mib),
             oom_score_adj: 0,
             control_group: "user.slice/user-1000.slice/session-1.scope".into(),

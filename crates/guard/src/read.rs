@@ -119,6 +119,7 @@ impl Reader {
             contained_program: program.contained.name().filter(|_| is_machines),
             file: program.executable.map(Executable::file),
             size: status.anonymous + status.swap,
+            shared: status.shared,
             written: self.written(root, &stat),
             oom_score_adj: root.read(format!("proc/{pid}/oom_score_adj")).ok()?.trim().parse().unwrap_or(0),
             control_group: program.group.of_processes,

@@ -45,6 +45,8 @@ pub struct Target {
     pub grows: bool,
     /// By how much these processes grew within the last ten seconds.
     pub grown: Bytes,
+    /// The shared memory that it mapped within the last minute; part of `size`.
+    pub mapped: Bytes,
 }
 
 /// The size of the smallest unit that is chosen.
@@ -64,6 +66,29 @@ pub fn choose(units: &[Unit<'_>], growth: &Growth, noticed: &BTreeSet<u32>, ram:
     let others = || large().filter(is_instead).max_by(|a, b| a.score.total_cmp(&b.score));
     let unit = if grows(worst) || !is_virtual_machine(worst) { worst } else { others().unwrap_or(worst) };
     Some(Target { grows: grows(unit), ..target(unit, growth, least, noticed) })
+}
+
+/// The unit to blame for shared memory that grew: one of its processes has mapped and touched more than half of it within the last minute, and no
+/// program of another owner has. What was only written to a file of tmpfs is mapped by nobody.
+pub fn mapper(units: &[Unit<'_>], growth: &Growth, noticed: &BTreeSet<u32>, ram: Bytes) -> Option<Target> {
+    let half = Bytes(growth.of_no_process().0.max(least(ram).0) / 2);
+    let mapped = |unit: &Unit<'_>| unit.processes.iter().map(|p| growth.mapped(p)).max().unwrap_or_default();
+    let mut all: Vec<_> = units.iter().filter(|unit| mapped(unit) > half).collect();
+    all.sort_by_key(|unit| mapped(unit));
+    let unit = *all.last().filter(|_| growth.of_no_process() >= least(ram))?;
+    if all.iter().any(|other| user(other) != user(unit)) {
+        return None;
+    }
+    let (members, group) = match &unit.key {
+        UnitKey::ControlGroup(group) => (unit.processes.clone(), Some(group.clone())),
+        UnitKey::Job { .. } => {
+            let maps = |p: &&Process| growth.mapped(p) > half;
+            (unit.processes.iter().copied().filter(maps).collect(), None)
+        }
+    };
+    let mapped = mapped(unit).min(growth.of_no_process());
+    let target = of(unit.key.clone(), &members, group, noticed);
+    Some(Target { grows: true, mapped, size: target.size + mapped, ..target })
 }
 
 /// Whether a unit comes after those of all users: a virtual machine of root or a service that does not grow. Any user can start one.
@@ -171,6 +196,7 @@ fn of(key: UnitKey, members: &[&Process], group: Option<String>, noticed: &BTree
         shell_waits: members.iter().any(|p| noticed.contains(&p.id.pid)),
         grows: false,
         grown: Bytes(0),
+        mapped: Bytes(0),
     }
 }
 

@@ -302,3 +302,35 @@ fn a_machine_with_much_ram_blames_what_one_with_64_gib_blames() {
     assert_eq!(least(gib(1024)), least(gib(64)));
     assert!(least(gib(32)) < least(gib(64)));
 }
+
+/// What is ended after shared memory grew by `taken` MiB within half a minute, while these processes mapped and touched so much of it.
+fn mapper_of(taken: u64, mapped: &[(u32, u32, u64)]) -> Option<(Vec<u32>, Bytes)> {
+    let all = |is_now: bool| -> Vec<Process> {
+        let of = |&(pid, user, mib): &(u32, u32, u64)| {
+            let shared = Bytes::mib(if is_now { mib } else { 0 });
+            Process { user, shared, ..process(pid, "program", 5) }
+        };
+        mapped.iter().map(of).collect()
+    };
+    let mut history = History::default();
+    history.push(0, &all(false), InUse::default());
+    let now = all(true);
+    let growth = history.growth(&now, InUse { shared: Bytes::mib(taken), ..InUse::default() }, 30_000);
+    let units = units(&now, &BTreeSet::new(), &growth, least(RAM));
+    let target = mapper(&units, &growth, &BTreeSet::new(), RAM)?;
+    Some((target.processes.iter().map(|id| id.pid).collect(), target.mapped))
+}
+
+#[test]
+fn who_maps_the_shared_memory_that_grew_is_to_blame_for_it() {
+    assert_eq!(mapper_of(400, &[(5, 1000, 0), (6, 1000, 390)]), Some((vec![6], Bytes::mib(390))));
+    assert_eq!(mapper_of(400, &[(6, 1000, 100)]), None, "most was only written to files of tmpfs");
+    assert_eq!(mapper_of(20, &[(6, 1000, 20)]), None, "less than counts");
+    assert_eq!(mapper_of(0, &[(6, 1000, 400)]), None, "it was there before");
+    assert_eq!(
+        mapper_of(400, &[(6, 1000, 400), (7, 1001, 300)]),
+        None,
+        "of two users nobody knows whose it is"
+    );
+    assert_eq!(mapper_of(400, &[(6, 1000, 300), (7, 1000, 400)]), Some((vec![7], Bytes::mib(400))));
+}

@@ -9,7 +9,7 @@
 //! Each host is a network namespace; its link to the switch is limited to 1 Gb/s.
 //!
 //! - [`plan`]: the variants and their order; [`hosts`]: names and addresses; [`servers`]: configurations; [`cache`], [`metrics`], [`faults`],
-//!   [`report`]: measurements as a report (pure); [`hot`]: hot keys of a larger farm, computed (pure)
+//!   [`report`]: measurements as a report (pure); [`hot`]: hot keys of a larger farm, computed (pure); [`aged`]: old files
 //! - [`net`], [`origin`], [`remote_disk`], [`node`], [`engine`], [`clients`]: the parts of a run; [`programs`]: which
 //!   programs there are
 //! - [`trial`]: one run, also with faults
@@ -17,6 +17,7 @@
 //! Mounts, disks, groups and namespaces are removed at the end. Their names contain their owner, so the next experiment removes those of
 //! killed ones. A guard kills the boxes' processes when the experiment has ended, also by a kill.
 
+pub mod aged;
 pub mod cache;
 pub mod clients;
 pub mod engine;
@@ -36,7 +37,6 @@ pub mod servers;
 pub mod trial;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use eke_apply::cgroup;
 use eke_bench_core::test_image;
@@ -72,27 +72,7 @@ pub struct Fixture<'e> {
     variants: Vec<Variant>,
     net: Net,
     content: Filled,
-    /// When the content was ready.
-    made: Instant,
     _machine: ArrangedMachine,
-}
-
-/// The tier takes a file a minute after its last change, and content of a real origin is older.
-const SETTLED: Duration = Duration::from_secs(75);
-
-impl Fixture<'_> {
-    /// Waits until the content is old enough for the tier.
-    fn settle(&self) -> Result<()> {
-        while let Some(left) = SETTLED.checked_sub(self.made.elapsed()).filter(|left| !left.is_zero()) {
-            let text = format!("waiting until the files are a minute old, {} s left", left.as_secs() + 1);
-            self.environment.progress.doing(&text);
-            std::thread::sleep(left.min(Duration::from_secs(1)));
-            if self.environment.is_interrupted() {
-                return Err(Error::Interrupted);
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Experiment for Farm {
@@ -123,9 +103,9 @@ impl Experiment for Farm {
         test_image::sweep_dir(environment.root, &files)?;
         environment.progress.print("Preparing the content.");
         let content = filled::make(environment, filled::specs(&sizes(options.content)), RATIO)?;
+        aged::age(&content.content)?;
         let net = Net::make(environment.root)?;
-        let made = Instant::now();
-        Ok(Fixture { environment, variants, net, content, made, _machine: machine })
+        Ok(Fixture { environment, variants, net, content, _machine: machine })
     }
 
     fn plan(&self, fixture: &Fixture<'_>) -> Vec<Run> {
@@ -142,9 +122,6 @@ impl Experiment for Farm {
         run: &Run,
         _notes: &mut Vec<String>,
     ) -> Result<Option<Trial>> {
-        if run.variant.is_shared() {
-            fixture.settle()?;
-        }
         let Fixture { environment, net, content, .. } = fixture;
         let inputs = RunInputs { environment, options: &self.0, net, content: &content.content };
         trial::run(inputs, run.variant).map(Some)

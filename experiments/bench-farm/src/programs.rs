@@ -43,6 +43,7 @@ pub fn check() -> Result<()> {
         ("tc", "iproute2"),
         ("nsenter", "util-linux"),
         ("mke2fs", "e2fsprogs"),
+        ("debugfs", "e2fsprogs"),
         ("nginx", "nginx"),
     ];
     all.into_iter()

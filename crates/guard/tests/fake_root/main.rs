@@ -88,6 +88,12 @@ impl Machine {
             .put(&format!("proc/{pid}/status"), &status.replace("State:\tS", &format!("State:\t{state}")));
     }
 
+    /// It has mapped and touched so much shared memory.
+    fn maps(&self, pid: u32, mib: u64) {
+        let status = self.root.read(format!("proc/{pid}/status")).unwrap();
+        self.kernel.put(&format!("proc/{pid}/status"), &format!("{status}RssShmem:\t{} kB\n", mib << 10));
+    }
+
     fn memory(&self, available_mib: u64) {
         self.memory_with(available_mib, 0);
     }

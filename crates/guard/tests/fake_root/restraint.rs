@@ -216,3 +216,21 @@ fn shared_memory_that_takes_what_an_ended_program_gave_back_ends_no_third_one() 
     let ended = |pid: u32| machine.effects().iter().any(|e| e.contains(&format!("proc/{pid}")));
     assert_eq!([13, 14, 15].map(ended), [true, true, false], "{:?}", machine.effects());
 }
+
+/// The kernel counts the pages in the memory of no process, but in `RssShmem` of who maps them.
+#[test]
+fn who_maps_the_shared_memory_that_grows_is_ended_and_not_the_largest() {
+    let mut machine = Machine::new("");
+    for (pid, name, mib) in [(13, "viewer", 150), (14, "stressor", 5)] {
+        machine.process(pid, 10, name, 1000, mib, SESSION);
+    }
+    machine.polls(1_000, 0.0);
+    machine.ms += 20_000;
+    machine.polls(250, 0.0);
+    machine.maps(14, 290);
+    machine.memory_with(5, 295);
+    let said = machine.polls(10_000, 0.9).join("\n");
+    let effects = machine.effects();
+    assert!(!effects.is_empty() && effects.iter().all(|e| e.contains("proc/14")), "{effects:?}");
+    assert!(said.contains("that mapped 290 MiB of new shared memory"), "{said}");
+}

@@ -20,6 +20,8 @@ pub struct ProcessStatus {
     pub capabilities: Option<u64>,
     /// `RssAnon`: anonymous memory in RAM (Linux 4.5); 0 if missing.
     pub anonymous: Bytes,
+    /// `RssShmem`: shared memory and files of tmpfs that it maps, in RAM (Linux 4.5); 0 if missing.
+    pub shared: Bytes,
     /// `VmSwap`: anonymous memory in swap (Linux 2.6.34); 0 if missing.
     pub swap: Bytes,
 }
@@ -46,6 +48,7 @@ pub fn parse(text: &str) -> ProcessStatus {
         effective_user: users.next().flatten(),
         capabilities: value(text, "CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
         anonymous: field(text, "RssAnon").unwrap_or_default(),
+        shared: field(text, "RssShmem").unwrap_or_default(),
         swap: field(text, "VmSwap").unwrap_or_default(),
     }
 }
