@@ -56,7 +56,10 @@ pub fn deviation(prediction: &Prediction, model: &Model, sample: &Sample) -> Opt
         format!("; with full swap the machine holds {now:.2} times its RAM, predicted was {predicted:.2}")
     });
     let more = capacity.map_or(is > predicted, |c| c.now > c.predicted);
-    let end = if more { "so there is more room than planned" } else { "`eke plan` measures again" };
+    let end = match more {
+        true => "so there is more room than planned",
+        false => "`eke down` and then `eke up` measure the present pages and plan anew",
+    };
     let why = reasons(prediction, model, sample, capacity).join("; ");
     let held = model.held;
     Some(format!(
@@ -265,7 +268,7 @@ mod tests {
                 "The compression ratio is 2.0 for 60 MiB, predicted was 3.0; ",
                 "the machine holds 1.50 times its RAM, predicted was 1.66: ",
                 "the stored pages compress less than the measured ones; 0 % are same-filled, ",
-                "those that compress take 48 % of their size; `eke plan` measures again.",
+                "those that compress take 48 % of their size; `eke down` and then `eke up` measure",
             ],
         );
         let better = Machine { data_mib: 9, used_mib: 10, same: 7680, ..AS_PREDICTED };

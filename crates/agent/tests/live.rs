@@ -448,6 +448,39 @@ fn swap_that_somebody_else_swapped_off_is_reported_once() {
 }
 
 #[test]
+fn swap_that_somebody_else_removed_is_reported_and_another_programs_is_not_touched() {
+    let machine = machine(1, 1);
+    let mut ticks = Ticks::on(machine.root(), "");
+    ticks.tick(1);
+    machine.remove_area("/dev/zram1");
+    ticks.tick(1);
+    machine.put("sys/block/zram1/disksize", "0\n");
+    ticks.tick(2);
+    let off = "zram1 was swapped off by somebody else; `eke up` swaps it on again.";
+    let removed = "zram1 was removed by somebody else; `eke down` and then `eke up` set swap up again.";
+    assert_eq!(ticks.events, [off, removed]);
+    let writes = effects(&machine);
+    machine.put("sys/block/zram1/disksize", &format!("{}\n", 32 * MIB));
+    machine.put("sys/block/zram1/mm_stat", &format!("{} 0 {} 0 0 0 0 0 0\n", 31 * MIB, 10 * MIB));
+    machine.add_area("/dev/zram1", 32 * 1024, 31 * 1024, 100);
+    ticks.tick(30);
+    assert_eq!(ticks.events, [off, removed], "said once");
+    assert_eq!(effects(&machine), writes, "neither maintained nor grown beside");
+}
+
+/// As a restart of zram-tools does, between two ticks.
+#[test]
+fn a_device_that_was_replaced_at_once_is_reported_too() {
+    let machine = machine(1, 1);
+    let mut ticks = Ticks::on(machine.root(), "");
+    ticks.tick(1);
+    machine.put("sys/block/zram1/disksize", &format!("{}\n", 32 * MIB));
+    machine.add_area("/dev/zram1", 32 * 1024, 0, 100);
+    ticks.tick(1);
+    assert!(ticks.events[0].starts_with("zram1 was removed by somebody else"), "{:?}", ticks.events);
+}
+
+#[test]
 fn a_crash_in_the_middle_of_a_round_counts_too_much_rather_than_too_little() {
     let round = Action::WriteBack { device: "zram1".into(), kind: PageKind::Huge, limit_units: 512 };
     let mut begun = 0;

@@ -1,4 +1,4 @@
-//! Swaps a zram device off and removes it while the plan stays applied: another one replaces it.
+//! Swaps a zram device off and removes it while the plan stays applied: another one replaces it, or the machine shuts down.
 
 use std::io::ErrorKind;
 
@@ -8,9 +8,9 @@ use eke_linux::root::Root;
 use eke_model::step::Step;
 
 use crate::headroom;
-use crate::journal::Journal;
 use crate::journal::record::Phase;
 use crate::journal::replay::Entry;
+use crate::journal::{self, Journal};
 use crate::revert::{self, Outcome};
 use crate::swapoff::Interrupt;
 use crate::sys;
@@ -35,6 +35,25 @@ pub fn drain(root: &Root, owner: &str, device: &str, interrupt: &Interrupt) -> R
     end(root, &entry, &path, swapped_off)
 }
 
+/// Drains each device of `owner` behind which a file is: as long as such a device exists, the file system of the file cannot be unmounted. Returns those that
+/// stay, each with the reason.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn files(root: &Root, owner: &str) -> Result<Vec<(String, String)>> {
+    let with_file = |e: &Entry| {
+        let is_it = matches!(&e.intent.step, Step::AddZram(spec) if spec.backing_file.is_some());
+        e.made.clone().filter(|_| is_it && is_swap(e) && e.intent.owner == owner)
+    };
+    let devices: Vec<String> = journal::entries(root)?.iter().filter_map(with_file).collect();
+    let stays = |device: String| match drain(root, owner, &device, &Interrupt::default()) {
+        Ok(None) => None,
+        Ok(Some(why)) => Some((device, why)),
+        Err(e) => Some((device, e.to_string())),
+    };
+    Ok(devices.into_iter().filter_map(stays).collect())
+}
+
 enum Begun {
     Noted(Box<Entry>),
     NoRoom(String),
@@ -46,6 +65,9 @@ fn begin(root: &Root, owner: &str, device: &str) -> Result<Begun> {
     let Some(entry) = journal.entries()?.into_iter().rev().find(is_it) else {
         return Err(Error::Refused(format!("{device} is not a swap device that eke created")));
     };
+    if let Some(why) = revert::somebody_elses(root, device, &entry.intent.step) {
+        return Err(Error::Refused(why));
+    }
     if let Some(area) = read::swap_at(root, &format!("/dev/{device}"))? {
         if let Some(why) = headroom::check(root, &area)? {
             return Ok(Begun::NoRoom(why));

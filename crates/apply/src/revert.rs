@@ -9,9 +9,9 @@ use eke_model::units::{Bytes, PageSize};
 
 use crate::backing;
 use crate::headroom;
-use crate::journal::Journal;
 use crate::journal::record::{Phase, Undo};
 use crate::journal::replay::Entry;
+use crate::journal::{self, Journal};
 use crate::knob;
 use crate::process;
 use crate::swap_area;
@@ -227,15 +227,26 @@ pub(crate) fn module_dir(name: &str) -> String {
     format!("sys/module/{}", name.replace('-', "_"))
 }
 
-/// A module that something else uses by now stays loaded.
+/// A module that something else uses by now stays loaded. zram takes its devices with it, also one with data, if nobody has that open just then.
 fn unload(root: &Root, name: &str) -> Outcome {
     if !root.exists(module_dir(name)) {
         return Outcome::AsBefore;
+    }
+    if let Some(device) = others_with_data(root).filter(|_| name == "zram") {
+        return Outcome::Kept(format!("the module zram stays loaded: {device} is somebody else's"));
     }
     match sys::of(root).unload_module(name) {
         Ok(()) => Outcome::Restored(format!("the module {name} is unloaded")),
         Err(e) => Outcome::Kept(format!("the module {name} stays loaded: {e}")),
     }
+}
+
+/// A zram device that eke did not make and that has a size: somebody may keep data there.
+fn others_with_data(root: &Root) -> Option<String> {
+    let entries = journal::entries(root).unwrap_or_default();
+    let is_own = |name: &String| entries.iter().any(|entry| entry.made.as_ref() == Some(name));
+    let mut others = devices(root).unwrap_or_default().into_iter().filter(|name| !is_own(name));
+    others.find(|name| size_of(root, name).is_some_and(|size| size > Bytes(0)))
 }
 
 fn remove_zram(root: &Root, entry: &Entry, before: &[String], expected: &str) -> Result<Outcome> {
@@ -276,7 +287,7 @@ fn device_to_remove(
 
 /// Why a device is not eke's: eke's has the size that eke set (the kernel rounds up to whole pages), or none yet. A
 /// device with another size has reused the number of one that was removed by hand.
-fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
+pub(crate) fn somebody_elses(root: &Root, name: &str, step: &Step) -> Option<String> {
     let Step::AddZram(spec) = step else { return None };
     let size = size_of(root, name)?;
     let ours = size == Bytes(0) || is_size(size, spec);
@@ -293,8 +304,8 @@ fn is_size(size: Bytes, spec: &ZramSpec) -> bool {
     size.0.abs_diff(spec.disksize.0) < PageSize::LARGEST.bytes()
 }
 
-/// Whether a device exists with the size that eke set.
-pub(crate) fn has_its_size(root: &Root, name: &str, spec: &ZramSpec) -> bool {
+/// Whether a device exists with the size that eke set: not one that was removed or reset by hand, nor one that has reused its number.
+pub fn has_its_size(root: &Root, name: &str, spec: &ZramSpec) -> bool {
     size_of(root, name).is_some_and(|size| is_size(size, spec))
 }
 

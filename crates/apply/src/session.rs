@@ -9,9 +9,10 @@ use crate::journal::record::{Intent, Phase, Undo};
 use crate::knob::{self, Knob, Restore};
 use crate::process;
 use crate::revert::{self, Outcome, module_dir};
+use crate::swapped_off::{self, Off};
 use crate::write::{locate, read_for, read_value, write_value};
 use crate::zram;
-use crate::{swap_area, swapped_off, sys};
+use crate::{swap_area, sys};
 use eke_linux::cgroup::name;
 use eke_linux::discard;
 use eke_linux::error::{Error, Result};
@@ -189,10 +190,10 @@ impl Session {
     /// # Errors
     /// As in [`swapped_off::devices`].
     pub fn swap_on_again(&self) -> Result<Vec<(String, Result<()>)>> {
-        let off = swapped_off::devices(&self.root, &self.owner)?.into_iter();
-        let on = |(name, spec): (String, ZramSpec)| {
-            let answer = zram::swap_on(&self.root, &name, spec.swap_priority.unwrap_or_default());
-            (name, answer)
+        let off = swapped_off::devices(&self.root, &self.owner)?.into_iter().filter(|off| !off.is_removed);
+        let on = |off: Off| {
+            let answer = zram::swap_on(&self.root, &off.name, off.spec.swap_priority.unwrap_or_default());
+            (off.name, answer)
         };
         Ok(off.map(on).collect())
     }

@@ -1,4 +1,4 @@
-//! eke's swap devices that somebody else swapped off, as `swapoff -a` does. Their entries in the journal stay in force.
+//! eke's swap devices that somebody else swapped off, as `swapoff -a` does, or took away whole. Their entries in the journal stay in force.
 
 use crate::journal;
 use crate::journal::replay::Entry;
@@ -8,11 +8,22 @@ use eke_linux::read;
 use eke_linux::root::Root;
 use eke_model::step::{Step, ZramSpec};
 
-/// The zram devices that `owner` swapped on, that still have their size, and that are no swap now; without those that eke itself is removing.
+/// A swap device of eke's that is no swap now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Off {
+    /// `zram1`.
+    pub name: String,
+    /// Its settings.
+    pub spec: ZramSpec,
+    /// Is it removed or reset? It cannot be swapped on again then, and its number may be another program's.
+    pub is_removed: bool,
+}
+
+/// The zram devices that `owner` swapped on and that are no swap now; without those that eke itself is removing.
 ///
 /// # Errors
 /// The kernel's answer (only root may read the journal).
-pub fn devices(root: &Root, owner: &str) -> Result<Vec<(String, ZramSpec)>> {
+pub fn devices(root: &Root, owner: &str) -> Result<Vec<Off>> {
     let stays = |e: &Entry| e.done && !e.draining && e.intent.owner == owner;
     let entries = journal::entries(root)?.into_iter().filter(stays);
     let made = entries.filter_map(|entry| match entry.intent.step {
@@ -20,9 +31,10 @@ pub fn devices(root: &Root, owner: &str) -> Result<Vec<(String, ZramSpec)>> {
         _ => None,
     });
     let mut off = Vec::new();
-    for (name, spec) in made.filter(|(name, spec)| has_its_size(root, name, spec)) {
-        if read::swap_at(root, &format!("/dev/{name}"))?.is_none() {
-            off.push((name, spec));
+    for (name, spec) in made {
+        let is_removed = !has_its_size(root, &name, &spec);
+        if is_removed || read::swap_at(root, &format!("/dev/{name}"))?.is_none() {
+            off.push(Off { name, spec, is_removed });
         }
     }
     Ok(off)

@@ -183,7 +183,7 @@ fn the_state_shows_whether_eke_starts_at_boot() {
     assert!(enable::state(&root).unwrap().enabled);
     fs::remove_file(root.path("etc/rc2.d/S20eke")).unwrap();
     let state = enable::state(&root).unwrap();
-    assert!(!state.enabled && state.files.len() == 5, "{state:?}");
+    assert!(!state.enabled && state.files.len() == 7, "{state:?}");
 }
 
 #[test]

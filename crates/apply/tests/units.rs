@@ -72,6 +72,29 @@ fn the_services_keep_their_hardening() {
     }
 }
 
+/// The words of each call of `eke` when `shell` is run, with `script` as its first argument and the environment `variable`.
+fn calls_of_eke(script: &str, shell: &str, variable: (&str, &str)) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    installed(dir.path());
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    eke_testkit::tree::put(dir.path(), "eke", &format!("#!/bin/sh\necho \"$*\" >>{}\n", at("calls")));
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../units").join(script);
+    let text = std::fs::read_to_string(unit).unwrap().replace("@BIN@", &at(""));
+    eke_testkit::tree::put(dir.path(), script, &text.replace("/run/eke-agent.pid", &at("pid")));
+    let mut sh = Command::new("sh");
+    let ran = sh.args(["-c", shell, "sh", &at(script)]).env(variable.0, variable.1).status().unwrap();
+    assert!(ran.success(), "{script}");
+    std::fs::read_to_string(at("calls")).unwrap_or_default()
+}
+
+#[test]
+fn the_scripts_let_go_of_a_file_behind_zram_at_a_shutdown_alone() {
+    let sysv = |runlevel| calls_of_eke("eke.sysv", "sh \"$1\" stop", ("RUNLEVEL", runlevel));
+    assert_eq!([sysv("0"), sysv("6"), sysv("2")], ["lab let-go\n", "lab let-go\n", ""]);
+    let openrc = |runlevel| calls_of_eke("eke.openrc", ". \"$1\"; stop_post", ("RC_RUNLEVEL", runlevel));
+    assert_eq!([openrc("shutdown"), openrc("default")], ["lab let-go\n", ""]);
+}
+
 /// systemd makes the preserved directory of a dynamic user private (exec_directory_is_private, src/core/execute.c), so that
 /// node_exporter cannot read the file in it.
 #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,8 +16,12 @@ use crate::{Mount, mounts};
 
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(25);
+/// The program of libfuse 3, or that of libfuse 2, which does as well.
+const NAMES: [&str; 2] = ["fusermount3", "fusermount"];
+/// Searched after PATH, since a service's PATH may lack them.
+const DIRS: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin";
 
-/// Unmounts: root by umount2(2), other users through `fusermount3`, which is set-user-ID. `lazy`: also while it is busy. A mount that
+/// Unmounts: root by umount2(2), other users through `fusermount3` or `fusermount`, which are set-user-ID. `lazy`: also while it is busy. A mount that
 /// is gone already is no error.
 ///
 /// # Errors
@@ -45,7 +49,22 @@ fn try_once(mount: &Mount, lazy: bool) -> io::Result<()> {
         return detach(mount, if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() });
     }
     let Some(now) = now(mount)? else { return Ok(()) };
-    by_fusermount(Path::new("fusermount3"), now.point(), lazy)
+    let program = fusermount()
+        .ok_or_else(|| io::Error::other("fusermount3 is missing. Install the package \"fuse3\""))?;
+    by_fusermount(&program, now.point(), lazy)
+}
+
+/// The path of libfuse's set-user-ID program, if it is installed.
+pub fn fusermount() -> Option<PathBuf> {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":");
+    path.push(DIRS);
+    find_fusermount(&path)
+}
+
+fn find_fusermount(path: &OsStr) -> Option<PathBuf> {
+    let dirs: Vec<_> = std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect();
+    NAMES.iter().find_map(|name| dirs.iter().map(|dir| dir.join(name)).find(|p| p.is_file()))
 }
 
 /// Unmounts by libfuse's set-user-ID program.
@@ -125,4 +144,25 @@ fn on_top(dir: &OwnedFd, name: &OsStr) -> Option<u64> {
 
 fn not_started(program: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{} cannot be started: {error}", program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_program_of_libfuse_2_does_where_that_of_3_is_not() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let path = std::env::join_paths(dirs.iter().map(tempfile::TempDir::path)).unwrap();
+        let install =
+            |dir: usize, name: &str| drop(fs::File::create_new(dirs[dir].path().join(name)).unwrap());
+        assert_eq!(find_fusermount(&path), None);
+        install(0, "fusermount");
+        assert_eq!(find_fusermount(&path), Some(dirs[0].path().join("fusermount")));
+        install(1, "fusermount3");
+        assert_eq!(find_fusermount(&path), Some(dirs[1].path().join("fusermount3")));
+        assert_eq!(find_fusermount(OsStr::new("relative:")), None);
+    }
 }

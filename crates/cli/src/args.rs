@@ -253,6 +253,7 @@ impl Verb {
                 matches!(verb, Cache::Umount { .. } | Cache::Disable { .. } | Cache::Status { .. })
             }
             Self::Ltsp(verb) => matches!(verb, ltsp::Ltsp::Uninstall | ltsp::Ltsp::Status(_)),
+            Self::Lab(verb) => matches!(verb, Lab::LetGo),
             _ => false,
         }
     }
@@ -269,6 +270,8 @@ pub enum Lab {
         #[arg(long, value_name = "PID")]
         end_with: String,
     },
+    /// Removes zram devices that keep a file of a file system open, if the machine shuts down
+    LetGo,
     /// All others are executed by `eke-bench`
     #[command(external_subcommand)]
     Other(Vec<OsString>),
@@ -281,9 +284,9 @@ pub struct Record {
     /// `mark`
     #[command(subcommand)]
     pub verb: Option<RecordVerb>,
-    /// Time between two samples (10ms to 1h)
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = eke_model::span::every)]
-    pub every: Duration,
+    /// Time between two samples (10ms to 1h) [default: 100ms; 1s with --pid or --system]
+    #[arg(long, value_name = "TIME", value_parser = eke_model::span::every)]
+    pub every: Option<Duration>,
     /// The file; by default the command's name with .sqlite, in this directory
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -16,6 +16,8 @@ use std::process::Command;
 
 use common::build_others;
 use eke_apply::session::Session;
+use eke_apply::state;
+use eke_model::applied::Applied;
 use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::real::{lock_machine, skip};
 use eke_testkit::wait::wait_for;
@@ -69,9 +71,9 @@ fn a_mounted_cache_is_counted_and_named_for_its_user_alone() {
     assert_eq!(sample("eke_cache_serving", ""), None);
 }
 
-/// Root can read the journal, and every user can ask root's page.
+/// Root can read the journal and the plan, and every user can ask root's page.
 #[test]
-fn roots_page_has_no_names_of_the_journal() {
+fn roots_page_has_no_names_of_groups() {
     build_others();
     let environment = served::Environment::new();
     let group = "user.slice/anna.scope";
@@ -80,6 +82,12 @@ fn roots_page_has_no_names_of_the_journal() {
     let reason = Reason::new("anna's group is idle");
     plan.push(Step::set_at("memory.swappiness", group, 100), reason);
     Session::open(&environment.machine.root(), "swap").unwrap().apply_plan(&plan).unwrap();
+    plan.push(Step::SwapOn { path: "/home/anna/swap".into(), priority: None }, Reason::new("anna's file"));
+    plan.advice.push(Reason::new(format!("{group} has a memory limit")).with("limited_groups", 1.0));
+    plan.advice.push(Reason::new("for all"));
+    let applied = Applied { unix_s: 1, plans: vec![plan], ..Applied::default() };
+    state::save(&environment.machine.root(), state::APPLIED, &applied).unwrap();
+    at_its_limit(&environment, group);
     let (_dash, address) = environment.dash("127.0.0.1:0");
     let now = || get(port_of(&address), "/now", &["Host: localhost"]).body;
     wait_for("a view", || now().contains("\"journal\":"));
@@ -89,5 +97,19 @@ fn roots_page_has_no_names_of_the_journal() {
     assert_eq!(journal["changes"][0]["what"], "set vm.swappiness to 180", "{journal}");
     assert_eq!(journal["changes"].as_array().unwrap().len(), 1, "{journal}");
     assert!(journal["hidden"].as_str().unwrap().contains("1 in all"), "{journal}");
+    let plan = &view["view"]["applied"]["plans"][0];
+    assert_eq!((&plan["hidden"], &plan["advice"]), (&3.into(), &serde_json::json!(["for all"])), "{plan}");
+    assert_eq!(view["view"]["snapshot"]["group_at_limit"], "user.slice");
     assert!(!text.contains("anna"), "any user of this machine can ask the page: {text}");
+}
+
+/// Its tasks wait for memory, and the machine has plenty.
+fn at_its_limit(environment: &served::Environment, group: &str) {
+    let waits = "some avg10=60.00 avg60=9.00 avg300=2.00 total=900\nfull avg10=30.00 avg60=4.00 avg300=1.00 total=500\n";
+    environment.memory(700, 800);
+    environment.machine.put("proc/pressure/memory", waits);
+    environment.machine.put("sys/fs/cgroup/user.slice/memory.current", "999000\n");
+    for (file, text) in [("max", "1000000\n"), ("current", "999000\n"), ("pressure", waits)] {
+        environment.machine.put(&format!("sys/fs/cgroup/{group}/memory.{file}"), text);
+    }
 }

@@ -195,6 +195,28 @@ fn what_cannot_be_is_said_before_anything_is_measured() {
     assert!(nobody.status == Some(4) && nobody.stderr.contains("~/.ssh/config"), "{nobody:?}");
 }
 
+/// As where systemd starts it by a socket, until the first connection. It is asked once for all hosts, before any is connected to.
+#[test]
+fn an_ssh_server_whose_settings_cannot_be_read_is_one_error_with_advice() {
+    let name = "an_ssh_server_whose_settings_cannot_be_read_is_one_error_with_advice";
+    if let Some(why) = lacks().or_else(|| eke_testkit::real::no_program(&["unshare"])) {
+        return skip(name, &why);
+    }
+    let root = root();
+    tree::put(root.path(), LTSP, "[clients]\n");
+    tree::put(
+        root.path(),
+        "sshd",
+        "#!/bin/sh\necho Missing privilege separation directory: /run/sshd >&2\nexit 255\n",
+    );
+    let script = "chmod +x $1/sshd; mount --bind $1/sshd /usr/sbin/sshd; exec $0 --root $1 link --ltsp h1.invalid h2.invalid";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "--propagation", "private", "sh", "-c", script, env!("CARGO_BIN_EXE_eke")]);
+    let ran = common::ran(command.arg(root.path()));
+    assert!(ran.status == Some(1) && ran.stderr.contains("systemctl start ssh"), "{}", ran.shown());
+    assert_eq!(ran.stderr.matches("/run/sshd").count(), 1, "{}", ran.shown());
+}
+
 #[test]
 fn a_host_that_cannot_be_found_is_an_error_with_advice() {
     let ran = eke_testkit::program::ran(&mut command(&["link", "nowhere.invalid"]));

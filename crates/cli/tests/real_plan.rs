@@ -161,6 +161,29 @@ fn up_swaps_on_again_what_somebody_else_swapped_off() {
     arranged.is_as_before();
 }
 
+/// As a program does it that sets up a device of the same name.
+#[test]
+fn up_says_what_to_do_when_somebody_else_reset_its_swap() {
+    let Some(arranged) = Arranged::new("up_says_what_to_do") else { return };
+    assert_eq!(eke(&["up", "--size", "64M"]).status, Some(0));
+    let swaps = std::fs::read_to_string("/proc/swaps").unwrap();
+    let device = swaps.split_whitespace().find(|word| word.starts_with("/dev/zram")).unwrap();
+    let reset = format!("/sys/block/{}/reset", device.trim_start_matches("/dev/"));
+    let by_hand = format!("swapoff {device} && echo 1 >{reset}");
+    assert!(Command::new("sh").args(["-c", &by_hand]).status().unwrap().success());
+    let reported = |e: &serde_json::Value| e["text"].as_str().unwrap().contains("was removed by somebody");
+    wait_for("the agent to report it", || {
+        let status = eke(&["status", "--json"]).json();
+        status["events"].as_array().unwrap().iter().any(reported)
+    });
+    let again = eke(&["up"]);
+    assert!(again.status == Some(5) && again.stderr.contains("`eke down` and then"), "{}", again.shown());
+    assert_eq!(eke(&["down"]).status, Some(0));
+    arranged.is_as_before();
+    let anew = eke(&["up", "--size", "64M", "--agent", "none"]);
+    assert!(anew.status == Some(0) && zram_is_on(), "{}", anew.shown());
+}
+
 #[test]
 fn a_down_while_up_measures_is_the_last_word() {
     let Some(arranged) = Arranged::new("a_down_while_up_measures") else { return };

@@ -81,6 +81,48 @@ fn a_removal_names_what_it_left_alone_and_keeps_the_old_texts() {
     assert!(ran.status == Some(0), "{}", ran.shown());
 }
 
+/// `eke ltsp uninstall` ends with 5 then: the script is gone, and images that were made meanwhile keep theirs.
+#[test]
+fn an_ltsp_server_whose_clients_use_eke_is_no_obstacle_to_a_removal() {
+    if skipped("an_ltsp_server_whose_clients_use_eke_is_no_obstacle_to_a_removal") {
+        return;
+    }
+    common::build_others();
+    let script = r#"
+        mkdir -p $P/server/usr/sbin $P/server/etc/ltsp $P/pre/bin
+        touch $P/server/usr/sbin/ltsp
+        printf '[clients]\nEKE=auto\n' >$P/server/etc/ltsp/ltsp.conf
+        printf '#!/bin/sh\ncase $1 in ltsp) exec %s "$2" --root %s;; esac\n' $LTSP $P/server >$P/bin/eke
+        chmod +x $P/bin/eke
+        cp $P/bin/eke $P/pre/bin
+        ln -s $LTSP $P/pre/bin/eke-ltsp
+        $LTSP install --root $P/server >&2
+        sh $T/packages/scripts/prerm remove 2>&1
+        $LTSP install --root $P/server >&2
+        $T/scripts/uninstall $P/pre
+        ls $P/server/etc/ltsp $P/pre/bin"#;
+    let ltsp = Path::new(env!("CARGO_BIN_EXE_eke")).with_file_name("eke-ltsp");
+    let ran = sh(&format!("LTSP={}; {script}", ltsp.display()));
+    let note = "note: until then the lines with EKE in /etc/ltsp/ltsp.conf count";
+    assert_eq!(ran.stdout.matches(note).count(), 2, "{}", ran.shown());
+    assert!(ran.status == Some(0) && ran.stdout.contains("/pre/bin:\n\n"), "{}", ran.shown());
+    assert!(ran.stdout.ends_with("/etc/ltsp:\nltsp.conf\n"), "{}", ran.shown());
+}
+
+#[test]
+fn a_removal_that_stops_says_what_is_not_yet_undone() {
+    if skipped("a_removal_that_stops_says_what_is_not_yet_undone") {
+        return;
+    }
+    let script = r#"
+        printf '#!/bin/sh\n[ "$1" = down ] || exit 0\necho "not yet undone: swap"\nexit 5\n' >$P/bin/eke
+        chmod +x $P/bin/eke
+        ! sh $T/packages/scripts/prerm remove 2>&1"#;
+    let ran = sh(script);
+    let stops = "eke: `eke down` could not restore everything; the package stays until that is mended";
+    assert_eq!(ran.stdout, format!("not yet undone: swap\n{stops}\n"), "{}", ran.shown());
+}
+
 /// A user can give a mount of another file system that type, and keep it in use.
 #[test]
 fn only_a_mount_of_root_stops_the_removal() {

@@ -249,6 +249,51 @@ fn a_running_process_is_recorded_until_it_ends() {
     assert_eq!(timed.status, Some(0), "{}", timed.shown());
 }
 
+/// A day has 86,400 seconds.
+#[test]
+fn what_may_be_recorded_for_days_has_a_row_each_second() {
+    let place = Place::new();
+    let own = std::process::id().to_string();
+    for (name, what, every) in [
+        ("a.sqlite", &["--system", "--for", "100ms"][..], "1000"),
+        ("b.sqlite", &["--pid", &own, "--for", "100ms"], "1000"),
+        ("c.sqlite", &["--system", "--for", "100ms", "--every", "1h"], "3600000"),
+        ("d.sqlite", &["--", "true"], "100"),
+    ] {
+        let ran = eke(&[&["record", "--output", &place.text(name)], what].concat());
+        assert_eq!(ran.status, Some(0), "{}", ran.shown());
+        assert_eq!(place.report(name)["notes"]["every_ms"], every, "{what:?}");
+    }
+}
+
+/// Under sudo root often has no /run/user/0.
+#[test]
+fn a_directory_that_somebody_else_made_first_stops_no_recording() {
+    let why = (!common::is_root()).then(|| "not root".to_owned());
+    if let Some(why) = why.or_else(|| eke_testkit::real::no_program(&["unshare"])) {
+        return skip("a_directory_that_somebody_else_made_first_stops_no_recording", &why);
+    }
+    common::build_others();
+    let record = |run: &str| {
+        let script = format!(
+            "mount -t tmpfs {run} x /run; mount -t tmpfs -o mode=1777 x /tmp; mkdir -m 777 /tmp/eke-0; cd /tmp; \
+             $0 record -o a -- sh -c 'echo \"socket $EKE_RECORDING\"' && ls a"
+        );
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-m", "--propagation", "private", "sh", "-c", &script, env!("CARGO_BIN_EXE_eke")]);
+        common::ran(command.env_remove("XDG_RUNTIME_DIR").env("EKE_RECORDING", "/of/another"))
+    };
+    let own = record("");
+    assert!(
+        own.status == Some(0) && own.stdout.starts_with("socket /run/eke-record/record-"),
+        "{}",
+        own.shown()
+    );
+    let none = record("-o ro");
+    assert!(none.status == Some(0) && none.stdout == "socket \na\n", "{}", none.shown());
+    assert!(none.stderr.contains("steps cannot be named: cannot listen in /tmp/eke-0"), "{}", none.shown());
+}
+
 #[test]
 fn the_verbs_have_examples() {
     for verb in [&["record"][..], &["record", "mark"], &["report"]] {

@@ -20,7 +20,8 @@ use eke_model::step::{Plan, Reason, Step};
 use eke_testkit::fake_kernel::FakeKernel;
 
 /// What no report may contain, in any case.
-const SECRETS: [&str; 43] = [
+const SECRETS: [&str; 44] = [
+    "payroll",
     "penelope",
     "ithaca",
     "example.org",
@@ -108,7 +109,7 @@ fn machine() -> std::sync::Arc<FakeKernel> {
         ),
         (
             "etc/eke/eke.toml",
-            "# of odysseus\n[swap]\npool_percent = 70\nwriteback_device = \"/dev/disk/by-id/nostos\"\n",
+            "# of odysseus\n[swap]\npool_percent = 70\nwriteback_device = \"/dev/disk/by-id/nostos\"\n[guard]\nprotect = [\"payroll-x\"]\n",
         ),
         ("var/lib/eke/prefetch.db", "SQLite format 3\0/usr/bin/keepsake-viewer"),
         (
@@ -211,6 +212,7 @@ fn a_report_has_what_a_maintainer_needs_and_nothing_private() {
     assert_eq!(document["distribution"]["version"], "13");
     assert_eq!(document["configuration"]["swap.pool_percent"], "70");
     assert_eq!(document["configuration"]["swap.writeback_device"], "(set)");
+    assert_eq!(document["configuration"]["guard.protect"], "(set)");
     assert_eq!(document["journal"][0]["knob"], "vm.swappiness");
     assert_eq!(
         (&document["journal"][0]["old"], &document["journal"][0]["new"]),

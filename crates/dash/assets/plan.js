@@ -40,7 +40,8 @@ export function planParts(view) {
 function planPart(plan, model) {
   const steps = plan.steps.map(step => element("li", {}, step.what, paragraph(step.why, "")));
   const part = element("article", { class: "panel" }, element("h3", {}, plan.remedy));
-  part.append(steps.length ? element("ol", { class: "steps" }, ...steps) : paragraph("It changes nothing here."));
+  part.append(steps.length ? element("ol", { class: "steps" }, ...steps) : plan.hidden ? "" : paragraph("It changes nothing here."));
+  if (plan.hidden) part.append(paragraph(`Not shown to all users: what names single groups, devices, files and processes, ${plan.hidden} in all.`));
   if (plan.prediction) part.append(prediction(plan.prediction, model));
   if (plan.advice.length) part.append(element("h3", {}, "What you may do"), element("ul", { class: "steps" }, ...plan.advice.map(a => element("li", {}, a))));
   return part;

@@ -1,9 +1,9 @@
-//! The page's data, and their source. They have no names of a user's files except the history's, if that is broken: all users of a machine
-//! can read a port of 127.0.0.1.
+//! The page's data, and their source. They have no names of a user's files, groups or programs except the history's file, if that is broken: all users of
+//! a machine can read a port of 127.0.0.1, and root's page has what only root can read.
 
 use eke_model::applied::Applied;
 use eke_model::snapshot::Snapshot;
-use eke_model::step::Prediction;
+use eke_model::step::{Plan, PlannedStep, Prediction, Reason, Step};
 use eke_model::units::Bytes;
 use serde::Serialize;
 
@@ -69,6 +69,8 @@ pub struct PlanView {
     pub prediction: Option<Prediction>,
     /// Advice for the user.
     pub advice: Vec<String>,
+    /// The number of steps and pieces of advice that are left out, because they have names.
+    pub hidden: usize,
 }
 
 /// A step and its reason.
@@ -80,20 +82,44 @@ pub struct StepView {
     pub why: String,
 }
 
-impl From<&Applied> for AppliedView {
-    fn from(applied: &Applied) -> Self {
-        let plan = |plan: &eke_model::step::Plan| PlanView {
-            remedy: plan.remedy.clone(),
-            steps: plan
-                .steps
-                .iter()
-                .map(|s| StepView { what: s.step.to_string(), why: s.reason.text.clone() })
-                .collect(),
-            prediction: plan.prediction.clone(),
-            advice: plan.advice.iter().map(|reason| reason.text.clone()).collect(),
-        };
-        Self { unix_s: applied.unix_s, plans: applied.plans.iter().map(plan).collect() }
+impl AppliedView {
+    /// Without what names a user's group or file.
+    pub fn for_all_users(applied: &Applied) -> Self {
+        Self { unix_s: applied.unix_s, plans: applied.plans.iter().map(PlanView::for_all_users).collect() }
     }
+}
+
+impl PlanView {
+    fn for_all_users(plan: &Plan) -> Self {
+        // The sentence about a new zram device has no path.
+        let is_shown = |s: &&PlannedStep| matches!(s.step, Step::AddZram(_)) || !has_names(&s.step);
+        let step = |s: &PlannedStep| StepView { what: s.step.to_string(), why: s.reason.text.clone() };
+        let steps: Vec<StepView> = plan.steps.iter().filter(is_shown).map(step).collect();
+        let advice = plan.advice.iter().filter(|reason| !names_a_group(reason));
+        let advice: Vec<String> = advice.map(|reason| reason.text.clone()).collect();
+        Self {
+            remedy: plan.remedy.clone(),
+            hidden: plan.steps.len() - steps.len() + plan.advice.len() - advice.len(),
+            steps,
+            prediction: plan.prediction.clone(),
+            advice,
+        }
+    }
+}
+
+/// Does the step name a group, a device, a file or a process?
+pub fn has_names(step: &Step) -> bool {
+    match step {
+        Step::Set { target, .. } => !target.is_empty(),
+        Step::AddZram(zram) => zram.backing_dev.is_some() || zram.backing_file.is_some(),
+        Step::LoadModule { .. } => false,
+        Step::SwapOn { .. } | Step::SwapOff { .. } | Step::Stop { .. } => true,
+    }
+}
+
+/// The advice about groups with memory limits names the largest one.
+fn names_a_group(reason: &Reason) -> bool {
+    reason.numbers.contains_key("limited_groups")
 }
 
 /// The changes in force, from the journal.

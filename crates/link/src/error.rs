@@ -110,7 +110,8 @@ pub enum Error {
     },
     /// The configuration of this machine's ssh server is not known.
     #[error(
-        "LTSP's clients connect to this machine's ssh server, and its settings cannot be read (sshd -T: {why}). Nothing was changed; install or start the server, then try again"
+        "LTSP's clients connect to this machine's ssh server, and its settings cannot be read (sshd -T: {why}). Nothing was changed; install the server, or start it once since the boot \
+         (systemctl start ssh; Fedora, openSUSE: sshd), then try again"
     )]
     OwnServer {
         /// The system's or the server's message.
@@ -184,7 +185,8 @@ fn refused(host: &str, refusal: &Refusal, may_ask: bool) -> String {
             format!("{host} does not let this user in: {message}. Try: ssh {host}")
         }
         Refusal::NotAuthenticated(message) => format!(
-            "{host} does not let this user in: {message}. There is no terminal here on which ssh could ask for a password: run this on one, or give {host} a key of yours (ssh-copy-id {host})"
+            "{host} does not let this user in: {message}. eke lets ssh ask for a password only on a terminal and for one host at a time: name one host on a terminal, or give {host} a \
+             key of yours (ssh-copy-id {host}). Under sudo the keys of your ssh agent count with: sudo --preserve-env=SSH_AUTH_SOCK eke link ..."
         ),
         Refusal::HostKey(message) => format!(
             "the key of {host} is not known here, or has changed ({message}). Connect once by hand and read ssh's message: ssh {host}"
@@ -257,7 +259,7 @@ mod tests {
             refused(Refusal::NotAuthenticated("Permission denied".into()), false).contains("ssh-copy-id h")
         );
         assert!(
-            !refused(Refusal::NotAuthenticated("Permission denied".into()), true).contains("no terminal")
+            !refused(Refusal::NotAuthenticated("Permission denied".into()), true).contains("on a terminal")
         );
         let old = refused(
             Refusal::NoneInCommon { what: "cipher".into(), offers: vec!["aes128-cbc".into()] },

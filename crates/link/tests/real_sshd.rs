@@ -96,10 +96,38 @@ fn a_cipher_that_the_configuration_excludes_stays_excluded() {
     assert!(excluded.contains(&weaker.to_owned()), "{excluded:?}");
     assert_eq!((link.decision.ciphers, link.decision.macs), (vec![strong.to_owned()], vec![]));
     // a list that eke wrote is no limit, and what stands behind it is
-    let own =
-        OwnBlock { ciphers: vec![strong.into()], rest: format!("Match final all\n  Ciphers {weaker}\n") };
+    let own = OwnBlock {
+        ciphers: vec![strong.into()],
+        macs: Vec::new(),
+        rest: format!("Match final all\n  Ciphers {weaker}\n"),
+    };
     let again = run(&ssh(&server), &MeasureOptions { own: Some(own), ..options.clone() }).unwrap();
     assert_eq!(measured_and_excluded(&again)[0], [weaker]);
+}
+
+/// As after `update-crypto-policies`, whose file ssh reads after eke's.
+#[test]
+fn what_a_block_allows_beyond_a_new_policy_is_found() {
+    if let Some(why) = eke_testkit::real::no_program(&["ssh"]) {
+        return skip("what_a_block_allows_beyond_a_new_policy_is_found", &why);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let ciphers = "aes128-gcm@openssh.com,aes256-gcm@openssh.com";
+    put(dir.path(), "config", &format!("Host web1\n  Ciphers {ciphers}\n  MACs hmac-sha2-256\n"));
+    let ssh = Ssh { config: Some(dir.path().join("config")), ..Ssh::default() };
+    let own = |rest: &str| OwnBlock {
+        ciphers: ciphers.split(',').map(str::to_owned).collect(),
+        macs: vec!["hmac-sha2-256".to_owned()],
+        rest: rest.to_owned(),
+    };
+    let found = |host: &str, rest: &str| measure::outlived(&ssh, host, &own(rest)).unwrap();
+    assert_eq!(found("web1", ""), [""; 0]);
+    let stricter = "Match all\n  Ciphers aes256-gcm@openssh.com\n  MACs hmac-sha2-512\n";
+    assert_eq!(found("web1", stricter), ["aes128-gcm@openssh.com", "hmac-sha2-256"]);
+    assert_eq!(found("web2", stricter), [""; 0], "another file's list is in force");
+    put(dir.path(), "config", "Host web1\n  Ciphers unknown\n");
+    let rejected = measure::outlived(&ssh, "web2", &own("")).unwrap_err();
+    assert!(matches!(rejected, Error::Refused { refusal: Refusal::Configuration(_), .. }), "{rejected}");
 }
 
 #[test]
@@ -145,7 +173,9 @@ fn each_refusal_has_its_remedy() {
     assert!(matches!(error, Error::Refused { refusal: Refusal::NotAuthenticated(_), .. }), "{error}");
     let message = error.to_string();
     assert!(
-        message.contains("password") && message.contains("no terminal") && message.contains("ssh-copy-id"),
+        message.contains("password")
+            && message.contains("--preserve-env=SSH_AUTH_SOCK")
+            && message.contains("ssh-copy-id"),
         "{message}"
     );
     put(server.dir(), "known", "");
@@ -162,6 +192,22 @@ fn each_refusal_has_its_remedy() {
     ));
     let none = Ssh { words: vec!["/nowhere/ssh".into()], ..Ssh::default() };
     assert!(matches!(run(&none, &MeasureOptions::new(HOST)), Err(Error::Start { .. })));
+}
+
+/// A false client would be told the password, since nobody can know its key.
+#[test]
+fn by_the_documented_lines_ssh_asks_for_no_password_of_an_ltsp_client() {
+    if let Some(why) = eke_testkit::real::no_program(&["ssh"]) {
+        return skip("by_the_documented_lines_ssh_asks_for_no_password_of_an_ltsp_client", &why);
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/link.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let from_head = page.lines().skip_while(|line| *line != "    Host 192.168.67.*");
+    let lines: Vec<&str> = from_head.take_while(|line| line.starts_with("    ")).collect();
+    let set = Ssh::default().ask_configured(&lines.join("\n"), "192.168.67.21").unwrap();
+    for line in ["user root", "stricthostkeychecking false", "preferredauthentications publickey"] {
+        assert!(set.lines().any(|l| l == line), "{line} lacks in\n{set}");
+    }
 }
 
 /// Processes of ssh whose command line has this directory.

@@ -93,7 +93,7 @@ pub fn answering(root: &Root) -> Vec<u32> {
     pids(root).into_iter().filter(|pid| answers(root, *pid)).collect()
 }
 
-/// Whether the files of a process in `/proc` can be read without waiting for it ([`process_statm::ProcessStatm::is_within_exec`]). One that has ended
+/// Whether the files of a process in `/proc` can be read without waiting for its execve(2) ([`process_statm::ProcessStatm::is_within_exec`]). One that has ended
 /// answers, with an error.
 pub fn answers(root: &Root, pid: u32) -> bool {
     let statm = process_statm::parse(&root.read(format!("proc/{pid}/statm")).unwrap_or_default());

@@ -6,24 +6,28 @@ use std::time::{Duration, Instant};
 
 /// Requests at the same time.
 const AT_ONCE: usize = 32;
-/// A page has some 20 KB; a client's may be any.
-const LARGEST: usize = 1 << 20;
+/// A page has some 20 KB; a client's may be any, and so many are in memory at once.
+const LARGEST: usize = 128 << 10;
 const HEADERS: usize = 32;
 
-/// The pages of these addresses, in their order. An error is the kernel's or a sentence.
-pub fn all(addresses: &[Option<SocketAddr>], deadline: Duration) -> Vec<Option<io::Result<String>>> {
-    let mut pages = Vec::with_capacity(addresses.len());
+/// What `read` makes of the pages of these addresses, in their order; a page is dropped at once. An error is the kernel's or a sentence.
+pub fn all<T: Send>(
+    addresses: &[Option<SocketAddr>],
+    deadline: Duration,
+    read: &(dyn Fn(io::Result<String>) -> T + Sync),
+) -> Vec<Option<T>> {
+    let mut answers = Vec::with_capacity(addresses.len());
     for chunk in addresses.chunks(AT_ONCE) {
         std::thread::scope(|scope| {
             let threads: Vec<_> = chunk
                 .iter()
-                .map(|address| address.map(|address| scope.spawn(move || page(address, deadline))))
+                .map(|address| address.map(|address| scope.spawn(move || read(page(address, deadline)))))
                 .collect();
-            let lost = || Err(io::Error::other("the thread of this request ended"));
-            pages.extend(threads.into_iter().map(|t| t.map(|t| t.join().unwrap_or_else(|_| lost()))));
+            let lost = || read(Err(io::Error::other("the thread of this request ended")));
+            answers.extend(threads.into_iter().map(|t| t.map(|t| t.join().unwrap_or_else(|_| lost()))));
         });
     }
-    pages
+    answers
 }
 
 /// The page at `/metrics`.
@@ -57,7 +61,7 @@ fn whole(stream: &mut TcpStream, until: Instant) -> io::Result<Vec<u8>> {
             Err(e) => return Err(e),
         }
         if answer.len() > LARGEST {
-            return Err(invalid("the answer is longer than 1 MiB".to_owned()));
+            return Err(invalid(format!("the answer is longer than {} KiB", LARGEST >> 10)));
         }
     }
 }
@@ -125,13 +129,27 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_without_an_end_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").unwrap();
+            while stream.write_all(&[b'x'; 1024]).is_ok() {}
+        });
+        let error = page(address, LONG).unwrap_err().to_string();
+        assert_eq!(error, "the answer is longer than 128 KiB");
+        server.join().unwrap();
+    }
+
+    #[test]
     fn a_client_that_says_nothing_ends_at_the_deadline() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let silent = listener.local_addr().unwrap();
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let pages = all(&[Some(silent), None, Some(closed)], Duration::from_millis(50));
-        let kinds: Vec<_> =
-            pages.iter().map(|p| p.as_ref().map(|p| p.as_ref().unwrap_err().kind())).collect();
+        let kinds = all(&[Some(silent), None, Some(closed)], Duration::from_millis(50), &|page| {
+            page.unwrap_err().kind()
+        });
         assert_eq!(kinds, [Some(ErrorKind::TimedOut), None, Some(ErrorKind::ConnectionRefused)]);
     }
 }

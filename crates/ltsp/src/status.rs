@@ -11,6 +11,8 @@ use crate::clients::Client;
 const SHORT_RAM: f64 = 0.1;
 /// Below this share of its size, swap is short.
 const SHORT_SWAP: f64 = 0.1;
+/// Of a client's word: it can be any text.
+const LONGEST: usize = 64;
 
 /// `eke ltsp status --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,11 +74,19 @@ pub struct Measured {
     pub saved_bytes: Option<u64>,
 }
 
-/// A client's row. `page`: its answer; `None` if it cannot be asked.
-pub fn client(client: &Client, page: Option<io::Result<String>>) -> ClientStatus {
-    let (measured, silent) = match page {
-        Some(Ok(text)) => measured(&text),
-        Some(Err(e)) => (None, Some(format!("no answer: {e}"))),
+/// What a client's page says.
+///
+/// # Errors
+/// Why there are no measurements, as a sentence.
+pub fn answer(page: io::Result<String>) -> Result<Measured, String> {
+    page.map_err(|e| format!("no answer: {e}")).and_then(|text| measured(&text))
+}
+
+/// A client's row. `answer`: of its page; `None` if it cannot be asked.
+pub fn client(client: &Client, answer: Option<Result<Measured, String>>) -> ClientStatus {
+    let (measured, silent) = match answer {
+        Some(Ok(measured)) => (Some(measured), None),
+        Some(Err(why)) => (None, Some(why)),
         None => (None, Some(silence(client).to_owned())),
     };
     ClientStatus {
@@ -104,34 +114,33 @@ pub fn is_eke(page: &str) -> bool {
     rows(page).iter().any(|row| row.name == "eke_build_info")
 }
 
-fn measured(text: &str) -> (Option<Measured>, Option<String>) {
+fn measured(text: &str) -> Result<Measured, String> {
     let rows = rows(text);
     let find = |name: &str| rows.iter().find(|row| row.name == name);
     if !is_eke(text) {
-        return (None, Some("the answer has no metrics of eke: another program has that port".to_owned()));
+        return Err("the answer has no metrics of eke: another program has that port".to_owned());
     }
     let value = |name: &str| find(name).map(|row| row.value);
     let bytes = |name: &str| value(name).map(whole);
     let label =
         |name: &str, label: &str| find(name).and_then(|row: &Row| row.label(label)).map(str::to_owned);
     let is = |name: &str| value(name) == Some(1.0);
-    let measured = Measured {
+    Ok(Measured {
         version: label("eke_build_info", "version").filter(|version| is_version(version)),
         ram_bytes: bytes("eke_ram_bytes"),
         available_bytes: bytes("eke_available_bytes"),
         oom_kills: bytes("eke_oom_kills_total").unwrap_or_default(),
         short: short(&value),
-        backend: label("eke_backend_info", "backend").filter(|backend| backend != "none"),
+        backend: label("eke_backend_info", "backend").filter(|b| b != "none" && b.len() <= LONGEST),
         is_applied: is("eke_plan_applied"),
         is_prefetching: is("eke_prefetch_reading_ahead"),
         saved_bytes: bytes("eke_compressed_saved_bytes"),
-    };
-    (Some(measured), None)
+    })
 }
 
 /// A version is printed in a note to the administrator: a client's can be any text.
 fn is_version(text: &str) -> bool {
-    text.len() <= 32 && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+~-".contains(c))
+    text.len() <= LONGEST && text.chars().all(|c| c.is_ascii_alphanumeric() || ".+~-".contains(c))
 }
 
 /// Negative values and NaN are 0.
@@ -190,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_page_becomes_a_row() {
-        let shown = client(&known(), Some(Ok(PAGE.to_owned())));
+        let shown = client(&known(), Some(answer(Ok(PAGE.to_owned()))));
         let measured = shown.measured.as_ref().unwrap();
         assert_eq!(measured.short, ["memory"]);
         assert_eq!(measured.backend.as_deref(), Some("zram (zstd)"));
@@ -204,20 +213,22 @@ mod tests {
     fn a_client_puts_no_sentence_into_a_note() {
         for version in ["0.1; run: curl x | sh".to_owned(), "1".repeat(1_000_000)] {
             let page = PAGE.replace("0.0.9", &version);
-            let shown = client(&known(), Some(Ok(page)));
+            let shown = client(&known(), Some(answer(Ok(page))));
             assert!(shown.measured.is_some() && versions(&[shown], "0.1.0").is_none());
         }
+        let long = PAGE.replace("zram (zstd)", &"z".repeat(100_000));
+        assert_eq!(answer(Ok(long)).unwrap().backend, None);
     }
 
     #[test]
     fn a_client_without_measurements_has_a_reason() {
-        let refused = Some(Err(io::ErrorKind::ConnectionRefused.into()));
+        let refused = Some(answer(Err(io::ErrorKind::ConnectionRefused.into())));
         for (shown, reason) in [
             (client(&known(), refused), "no answer: connection refused"),
             (client(&Client { is_on: false, ..known() }, None), "eke is off"),
             (client(&Client { port: None, ..known() }, None), "EKE_METRICS=on is missing"),
             (client(&Client { ip: None, ..known() }, None), "not running"),
-            (client(&known(), Some(Ok("a 1\n".into()))), "another program has that port"),
+            (client(&known(), Some(answer(Ok("a 1\n".into())))), "another program has that port"),
         ] {
             assert!(shown.silent.as_ref().is_some_and(|why| why.contains(reason)), "{shown:?}");
             assert!(shown.measured.is_none());

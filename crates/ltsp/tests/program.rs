@@ -244,6 +244,33 @@ fn a_neighbour_is_a_client_if_it_serves_metrics_of_eke() {
     assert_eq!(eke_ltsp(dir.path(), &["targets"]).stdout.trim(), "[]");
 }
 
+/// Prometheus would forget all clients, and no alert would tell of them.
+#[test]
+fn a_line_that_cannot_be_parsed_keeps_the_targets_that_there_are() {
+    let dir = server("[clients]\nEKE=auto\nEKE_METRICS=on\n");
+    put(dir.path(), "var/lib/misc/dnsmasq.leases", "0 52:54:00:aa:bb:01 192.168.67.21 pc01 *\n");
+    let file = dir.path().join("targets.json");
+    let targets = || eke_ltsp(dir.path(), &["targets", "--output", file.to_str().unwrap()]);
+    assert_eq!(targets().status, Some(0));
+    let before = std::fs::read_to_string(&file).unwrap();
+    assert!(before.contains("192.168.67.21:7118"), "{before}");
+    let wrong = "[clients]\nEKE=auto\nEKE_METRICS=\"on\n";
+    for (conf, why) in
+        [(Some(wrong), "/etc/ltsp/ltsp.conf:3: "), (None, "/etc/ltsp/ltsp.conf does not exist")]
+    {
+        std::fs::remove_file(dir.path().join(CONF)).unwrap();
+        conf.inspect(|text| put(dir.path(), CONF, text));
+        for ran in [targets(), eke_ltsp(dir.path(), &["addresses"])] {
+            assert!(ran.status == Some(1) && ran.stderr.contains(why), "{}", ran.shown());
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+        put(dir.path(), CONF, "[clients]\n");
+    }
+    put(dir.path(), CONF, "[clients]\nEKE=auto\nEKE_METRICS=on\nEKE_SWAP=no\n");
+    let noted = targets();
+    assert!(noted.status == Some(0) && noted.stderr.contains("/etc/ltsp/ltsp.conf:4: "), "{}", noted.shown());
+}
+
 #[test]
 fn a_client_can_be_named() {
     let dir = server("[clients]\nEKE=auto\nEKE_METRICS=on\n");
@@ -264,10 +291,33 @@ fn a_client_can_be_named() {
     );
 }
 
+fn page() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ltsp.md")).unwrap()
+}
+
+/// Any machine of the clients' network can be a target.
+#[test]
+fn the_documented_scrape_has_limits_and_prometheus_takes_it() {
+    let page = page();
+    let from_head = page.lines().skip_while(|line| *line != "    scrape_configs:");
+    let lines: Vec<&str> = from_head.map_while(|line| line.strip_prefix("    ")).collect();
+    let text = lines.join("\n");
+    for limit in ["body_size_limit:", "sample_limit:", "label_limit:", "label_value_length_limit:"] {
+        assert!(text.contains(limit), "{limit} lacks in\n{text}");
+    }
+    if let Some(why) = eke_testkit::real::no_program(&["promtool"]) {
+        return eke_testkit::real::skip("the_documented_scrape_has_limits_and_prometheus_takes_it", &why);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "prometheus.yml", &text);
+    let file = dir.path().join("prometheus.yml");
+    let checked = ran(Command::new("promtool").args(["check", "config", "--syntax-only"]).arg(file));
+    assert_eq!(checked.status, Some(0), "{}", checked.shown());
+}
+
 #[test]
 fn the_document_names_every_option_and_its_values() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ltsp.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = page();
     for option in &OPTIONS {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", option.name)));
         let is_value = |word: &&str| ["auto", "off", "on", "zram", "zswap"].contains(word);

@@ -282,9 +282,13 @@ impl Snapshot {
         self
     }
 
-    /// Without names of programs: for a page that other users read, or a report that leaves the machine.
+    /// Without names of programs: for a page that other users read, or a report that leaves the machine. A group is often called by its program, so only
+    /// the part of the tree that it is in is left.
     #[must_use]
-    pub fn for_all(self) -> Self {
+    pub fn for_all(mut self) -> Self {
+        if let Some(group) = &mut self.group_at_limit {
+            group.truncate(group.find('/').unwrap_or(group.len()));
+        }
         self.for_reader(NOBODY)
     }
 }
@@ -443,6 +447,16 @@ mod tests {
         assert_eq!(seen(NOBODY, NOBODY), without, "whom the kernel cannot name");
         assert_eq!(snapshot(NOBODY).for_all().ended[0].name(), None);
         assert_eq!(snapshot(0).for_all().events[0].name(), None);
+    }
+
+    #[test]
+    fn a_page_for_all_names_no_group_of_a_user() {
+        let at = |group: &str| {
+            let snapshot = Snapshot { group_at_limit: Some(group.into()), ..Snapshot::default() };
+            snapshot.for_all().group_at_limit.unwrap()
+        };
+        assert_eq!(at("user.slice/user-1000.slice/app-diary.scope"), "user.slice");
+        assert_eq!(at("system.slice"), "system.slice");
     }
 
     #[test]

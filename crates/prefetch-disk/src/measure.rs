@@ -41,6 +41,8 @@ pub struct Target {
     pub path: PathBuf,
     /// The numbers of the disks whose counters show others' I/O; empty if there are no counters.
     pub disks: Vec<u64>,
+    /// The inode number of the file; `None` for a device.
+    pub ino: Option<u64>,
 }
 
 /// A measurement. Times are in seconds.
@@ -122,13 +124,14 @@ impl Target {
         Some(Self {
             path: Path::new("/dev").join(&measured_block(backing)?.name),
             disks: disks.iter().map(|disk| disk.dev).collect(),
+            ino: None,
         })
     }
 
     /// Measures a file instead, if the device cannot be read: a big one, because its extents are spread over the disk.
     #[must_use]
-    pub fn by_file(self, path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), ..self }
+    pub fn by_file(self, path: impl Into<PathBuf>, ino: u64) -> Self {
+        Self { path: path.into(), ino: Some(ino), ..self }
     }
 
     fn error(&self, operation: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -195,7 +198,7 @@ fn timed(target: &Target, seed: u64) -> Result<Measured, Error> {
     // A kernel without I/O classes can still measure.
     let _ = io_class::set(Class::Idle);
     let began = Instant::now();
-    let disk = Direct::open(&target.path).map_err(target.error("open"))?;
+    let disk = Direct::open(&target.path, target.ino).map_err(target.error("open"))?;
     let small = || Error::Small { path: target.path.clone(), bytes: disk.bytes };
     let offsets = plan::offsets(disk.bytes, seed).ok_or_else(small)?;
     let failed = || target.error("read");
@@ -337,7 +340,7 @@ mod tests {
     #[test]
     fn a_missing_target_is_an_error() {
         let root = Root::at("/nonexistent");
-        let target = Target { path: "/nonexistent/disk".into(), disks: Vec::new() };
+        let target = Target { path: "/nonexistent/disk".into(), disks: Vec::new(), ino: None };
         let error = measure(&root, &target, 1).unwrap_err().to_string();
         assert!(error.starts_with("cannot open /nonexistent/disk: "), "{error}");
     }

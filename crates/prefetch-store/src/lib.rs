@@ -17,7 +17,8 @@
 //!
 //! # Durability
 //! A launch is one transaction in a write-ahead log: a killed process leaves its last commit. Commits do not wait for the disk, so that storing does
-//! not disturb the launch being learned; a power cut may lose the latest launches, never the file. A truncated, damaged or foreign file is renamed
+//! not disturb the launch being learned, but for the one in half a megabyte that writes the log back; a power cut may lose the latest launches, never the
+//! file. A truncated, damaged or foreign file is renamed
 //! and reported, and a new one begins.
 
 mod accounts;

@@ -12,7 +12,8 @@
 //! - `choose`: selects what to read: from candidates to [`ReadRequest`](request::ReadRequest)s
 //! - [`schedule`]: orders and paces reads: from requests to [`Job`](read::Job)s of device queues
 //! - [`read`]: worker threads: from jobs to a [`FetchReport`](read::FetchReport)
-//! - [`request`]: the data that stages pass on; [`file`]: one file of a request; `reclaim`: what reclaim of memory takes from programs
+//! - [`request`]: the data that stages pass on; [`file`]: one file of a request; `reclaim`: what reclaim of memory takes from programs;
+//!   `group_memory`: what control groups let a process have; `owners`: who has subordinate users
 //!
 //! # Design
 //! - *One process*, as root, started and supervised by the agent, so that a hanging read (a dead NFS server) blocks neither the agent nor the loop.
@@ -36,7 +37,9 @@
 
 mod choose;
 pub mod file;
+mod group_memory;
 pub mod live;
+mod owners;
 pub mod probe;
 pub mod read;
 mod reclaim;

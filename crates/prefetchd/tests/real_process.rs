@@ -23,7 +23,7 @@ use eke_prefetch_store::{Access, Decision, ProgramStore};
 use eke_prefetchd::file::resident::missing_bytes;
 use eke_slow_disk::Profile;
 use eke_testkit::program::output;
-use eke_testkit::real::{lacking, no_program, skip};
+use eke_testkit::real::{MachineLock, lacking, lock_machine, no_program, skip};
 use eke_testkit::wait::wait_for;
 use serde_json::Value;
 use slow_ext4::SlowExt4;
@@ -376,12 +376,12 @@ fn what_an_earlier_eke_named_after_env_is_forgotten_and_the_rest_stays() {
     running.end();
 }
 
-/// A full tmpfs with a store, and the copy that is used instead of it.
-struct FullDisk(tempfile::TempDir);
+/// A full tmpfs with a store, and the copy below `/run/eke` that is used instead of it: other tests look there.
+struct FullDisk(tempfile::TempDir, #[expect(dead_code, reason = "held for its lock")] MachineLock);
 
 impl FullDisk {
     fn create(launch: &Launch) -> Result<Self, String> {
-        let disk = Self(tempfile::tempdir().unwrap());
+        let disk = Self(tempfile::tempdir().unwrap(), lock_machine());
         let mut mount = Command::new("mount");
         let mounted = output(mount.args(["-t", "tmpfs", "-o", "size=6M", "eke-test"]).arg(disk.0.path()));
         if !mounted.status.success() {

@@ -110,11 +110,16 @@ fn clean(name: &str) -> Result<String> {
     if name.is_empty() || name.len() > LONGEST_NAME { Err(Error::BadName) } else { Ok(name) }
 }
 
-/// The directories of a user's recorders, the best first: `$XDG_RUNTIME_DIR/eke`, `/run/user/UID/eke`, `/tmp/eke-UID`.
+/// The directories of this user's recorders, the best first: `$XDG_RUNTIME_DIR/eke`, root's `/run/eke-record`, `/run/user/UID/eke`, `/tmp/eke-UID`.
 pub fn directories() -> Vec<PathBuf> {
-    let uid = rustix::process::geteuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_absolute());
+    directories_of(rustix::process::geteuid().as_raw(), runtime)
+}
+
+/// Anybody may make the one in `/tmp` first, and under sudo root often has no other, so it has one where nobody else may.
+fn directories_of(uid: u32, runtime: Option<PathBuf>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = runtime.iter().map(|d| d.join("eke")).collect();
+    found.extend((uid == 0).then(|| "/run/eke-record".into()));
     found.push(format!("/run/user/{uid}/eke").into());
     found.push(format!("/tmp/eke-{uid}").into());
     found.dedup();
@@ -184,6 +189,13 @@ mod tests {
         assert!(!path.exists());
         assert!(matches!(send(Some(path.as_os_str()), &[], "x"), Err(Error::Ended(_))));
         assert!(matches!(send(None, &directories, "  "), Err(Error::BadName)));
+    }
+
+    #[test]
+    fn without_a_session_roots_directory_is_one_that_nobody_else_can_make() {
+        let of_session = directories_of(1000, Some("/run/user/1000".into()));
+        assert_eq!(of_session, ["/run/user/1000/eke", "/tmp/eke-1000"].map(PathBuf::from));
+        assert_eq!(directories_of(0, None)[0], Path::new("/run/eke-record"));
     }
 
     #[test]

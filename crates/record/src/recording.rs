@@ -1,7 +1,7 @@
 //! The recorder: a row at each interval until the subject ends, written in batches.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -35,8 +35,6 @@ pub struct Spec {
     pub output: PathBuf,
     /// Replace an old file.
     pub overwrite: bool,
-    /// Directories for the socket of marks (see [`crate::marks::directories`]).
-    pub sockets: Vec<PathBuf>,
 }
 
 /// The summary of a recording.
@@ -59,19 +57,18 @@ pub struct Ended {
     pub exit_status: Option<u8>,
 }
 
-/// Records until the subject ends, the time is over or `stop` is set.
+/// Records until the subject ends, the time is over or `stop` is set. Without an inbox steps cannot be named.
 ///
 /// # Errors
 /// Something cannot be read, made or started: then no file is left. Or the file cannot be written (no space): what is in it stays, and the
 /// command runs to its end.
-pub fn record(root: &Root, spec: &Spec, stop: &AtomicBool) -> Result<Ended> {
+pub fn record(root: &Root, spec: &Spec, inbox: Option<Inbox>, stop: &AtomicBool) -> Result<Ended> {
     spec.subject.check()?;
     let sampler = MachineRows::open(root)?;
     let tree = match spec.subject {
         Subject::Process(pid) => Some(Tree::new(root, pid)?),
         _ => None,
     };
-    let inbox = Inbox::bind(&spec.sockets)?;
     let store = Store::create(&spec.output, spec.overwrite)?;
     let mut recorder = Recorder::new(sampler, tree, inbox, store);
     match recorder.begin(root, spec) {
@@ -91,7 +88,7 @@ pub fn record(root: &Root, spec: &Spec, stop: &AtomicBool) -> Result<Ended> {
 struct Recorder {
     sampler: MachineRows,
     tree: Option<Tree>,
-    inbox: Inbox,
+    inbox: Option<Inbox>,
     store: Store,
     command: Option<Running>,
     end_of_subject: Option<OwnedFd>,
@@ -106,7 +103,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(sampler: MachineRows, tree: Option<Tree>, inbox: Inbox, store: Store) -> Self {
+    fn new(sampler: MachineRows, tree: Option<Tree>, inbox: Option<Inbox>, store: Store) -> Self {
         Self {
             sampler,
             tree,
@@ -135,7 +132,7 @@ impl Recorder {
         }
         self.keep(self.first);
         if let Subject::Command { argv, to_stderr } = &spec.subject {
-            let command = Running::start(argv, *to_stderr, self.inbox.path())?;
+            let command = Running::start(argv, *to_stderr, self.inbox.as_ref().map(Inbox::path))?;
             self.tree = Tree::new(root, command.pid()).ok();
             self.end_of_subject = end_of(command.pid());
             self.command = Some(command);
@@ -149,7 +146,7 @@ impl Recorder {
         let every = ms(spec.every).max(1);
         let mut next = every;
         loop {
-            self.wait(next);
+            self.wait(spec.at_most.map_or(next, |most| next.min(ms(most))));
             let over = self.is_over(spec, stop.load(Ordering::Relaxed));
             let now = self.now_ms();
             if over || now >= next {
@@ -217,7 +214,7 @@ impl Recorder {
     /// A mark has its sender's time, limited to the time from the start to now.
     fn take_marks(&mut self) {
         let now_ms = self.now_ms();
-        for (said_ns, name) in self.inbox.drain() {
+        for (said_ns, name) in self.inbox.as_ref().map(Inbox::drain).unwrap_or_default() {
             let time_ms = (said_ns.saturating_sub(self.start_ns) / 1_000_000).min(now_ms);
             self.counts.1 += 1;
             self.marks.push(Mark { time_ms, name });
@@ -239,11 +236,12 @@ impl Recorder {
             tv_sec: i64::try_from(left_ns / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: (left_ns % 1_000_000_000) as _,
         };
-        let mut watched = vec![PollFd::new(self.inbox.socket(), PollFlags::IN)];
-        let end: Option<BorrowedFd<'_>> = self.end_of_subject.as_ref().map(AsFd::as_fd);
-        watched.extend(end.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let end = self.end_of_subject.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
+        let marks = self.inbox.as_ref().map(|inbox| PollFd::new(inbox.socket(), PollFlags::IN));
+        let mut watched: Vec<PollFd<'_>> = end.into_iter().chain(marks).collect();
         let _ = poll(&mut watched, Some(&timeout));
-        self.subject_ended = watched.get(1).is_some_and(|fd| !fd.revents().is_empty());
+        let has_ended = watched.first().is_some_and(|fd| !fd.revents().is_empty());
+        self.subject_ended = has_ended && self.end_of_subject.is_some();
         self.take_marks();
     }
 

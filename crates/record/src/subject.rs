@@ -103,10 +103,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(argv: &[OsString], to_stderr: bool, socket: &Path) -> Result<Self> {
+    /// Without a socket it marks nothing, also no recording around this one.
+    pub(crate) fn start(argv: &[OsString], to_stderr: bool, socket: Option<&Path>) -> Result<Self> {
         let (program, arguments) = argv.split_first().ok_or_else(|| Error::NoCommand(String::new()))?;
         let mut command = Command::new(program);
-        command.args(arguments).env(marks::VARIABLE, socket);
+        command.args(arguments).env_remove(marks::VARIABLE);
+        command.envs(socket.map(|socket| (marks::VARIABLE, socket)));
         if to_stderr {
             command.stdout(Stdio::from(std::io::stderr()));
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use eke_linux::Root;
 use eke_record::Error;
 use eke_record::load::Recording;
+use eke_record::marks::Inbox;
 use eke_record::recording::{Spec, record};
 use eke_record::row::{Mark, Row};
 use eke_record::store::Store;
@@ -132,9 +133,10 @@ fn a_directory_without_most_files_of_proc_can_be_recorded() {
         at_most: Some(Duration::from_millis(60)),
         output: dir.path().join("a.sqlite"),
         overwrite: false,
-        sockets: vec![dir.path().join("sockets")],
     };
-    let ended = record(&Root::at(dir.path().join("root")), &spec, &AtomicBool::new(false)).unwrap();
+    let inbox = Inbox::bind(&[dir.path().join("sockets")]).unwrap();
+    let root = Root::at(dir.path().join("root"));
+    let ended = record(&root, &spec, Some(inbox), &AtomicBool::new(false)).unwrap();
     let read = Recording::read(&ended.file).unwrap();
     assert_eq!(read.rows.len() as u64, ended.samples);
     assert!(read.rows.len() >= 2);

@@ -4,6 +4,8 @@ use eke_model::sample::{SwapArea, ZramStat};
 use eke_model::units::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::measure::ratio::TABLE_BYTES;
+
 /// Everything that the plan needs beside the measurements.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -177,6 +179,13 @@ pub struct ZramFacts {
     /// The algorithms that it has compressed in hardware (before Linux 6.12).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hardware: Vec<Hardware>,
+}
+
+impl ZramFacts {
+    /// Bytes of a device's table for each page of its size, stored or not. With a time for each page they are more; since Linux 7.0 that fits into the others.
+    pub fn table_bytes(&self) -> f64 {
+        if self.idle_age == Some(true) { TABLE_BYTES + 8.0 } else { TABLE_BYTES }
+    }
 }
 
 /// An algorithm that the kernel has compressed in hardware, by `/proc/crypto`.

@@ -76,7 +76,7 @@ fn every_offered_algorithm_is_measured_and_no_device_is_left() {
     let before = zram::devices(&root).unwrap();
     let m = measured(&root, &facts, &mut Unjournaled::new(&root));
     assert_eq!(zram::devices(&root).unwrap(), before);
-    let most = Limits::default().pages as u64;
+    let most = Limits::default().sample.0 / rustix::param::page_size() as u64;
     assert!(!m.estimated && (1000..=most).contains(&m.pages.sampled), "{:?}", m.pages);
     let offered = m.zram_features.as_ref().unwrap().algorithms.clone();
     assert!(!offered.is_empty());
@@ -172,7 +172,7 @@ fn reads_of_a_netbooted_root_are_timed() {
 fn a_twin_of_known_pages_has_their_real_ratio() {
     let _lock = lock_machine();
     let Some((root, facts)) = machine() else { return };
-    let others: u64 = Limits::default().pages as u64 * 4096 / 8;
+    let others = Limits::default().sample.0 / 8;
     if facts.ram < Bytes(2 << 30) {
         eprintln!("skipped: less than 2 GiB of RAM for a twin that outweighs the other {others} bytes");
         return;

@@ -1,5 +1,7 @@
 //! Files that are as old as those of a real origin: the tier takes none that changed within the last minute.
 
+use std::fs::File;
+use std::io::Write;
 use std::process::Command;
 
 use eke_bench_core::command::output;
@@ -18,7 +20,8 @@ const CHANGED: (&str, &str) = ("20260101000000", "ctime: 0x6955b900:");
 pub fn age(content: &Content) -> Result<()> {
     let image = content.image(FileSystem::Ext4);
     let requests = image.with_extension("requests");
-    std::fs::write(&requests, lines(content)).map_err(on("write", &requests))?;
+    let file = File::create_new(&requests);
+    file.and_then(|mut file| file.write_all(lines(content).as_bytes())).map_err(on("write", &requests))?;
     let mut command = Command::new("debugfs");
     command.env("TZ", "UTC").arg("-w").arg("-f").arg(&requests).arg(&image);
     let shown = output(&mut command)?;

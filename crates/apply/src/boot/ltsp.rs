@@ -100,6 +100,19 @@ pub fn undo(root: &Root, tftp_dir: &str) -> Result<Undone> {
     act::undo_files(root, OWNER, &[], &after, &mut |command| -> Result<Ran> { command::run(root, command) })
 }
 
+/// Restores the files of `owner`, and runs `ltsp initrd` if `ltsp.conf` is among them: clients read it in `ltsp.img`.
+///
+/// # Errors
+/// A failing command; the files are restored by then.
+pub fn undo_conf(root: &Root, owner: &str) -> Result<Undone> {
+    let is_ours = files::listed(root, owner)?.iter().any(|file| file.path == CONF && file.stands);
+    let packs = is_ours && command::find(root, "ltsp").is_some();
+    let after = |_: &Root, restored: &[String]| {
+        (packs && restored.iter().any(|path| path == CONF)).then(write_image).into_iter().collect()
+    };
+    act::undo_files(root, owner, &[], &after, &mut |command| -> Result<Ran> { command::run(root, command) })
+}
+
 /// The script's entry in the journal, if `install` wrote it.
 ///
 /// # Errors
@@ -206,6 +219,20 @@ mod tests {
         write(&root, &changes(&root, TFTP).unwrap()).unwrap();
         assert_eq!(undo(&root, "/elsewhere").unwrap().to_run.len(), 1);
         assert_eq!(undo(&root, "/elsewhere").unwrap().to_run, []);
+    }
+
+    #[test]
+    fn ltsp_conf_is_packed_again_if_it_was_restored() {
+        let (dir, root) = server();
+        let write = || files::apply(&root, "link", &[Change::text(CONF, "[clients]\nB=2\n")], "r").unwrap();
+        write();
+        let commands = |undone: Undone| undone.to_run.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(commands(undo_conf(&root, "link").unwrap()), ["ltsp initrd"]);
+        assert_eq!(undo_conf(&root, "link").unwrap(), Undone::default());
+        write();
+        put(dir.path(), CONF, "[clients]\nB=3\n");
+        let kept = undo_conf(&root, "link").unwrap();
+        assert_eq!((kept.files.len(), commands(kept)), (1, Vec::new()));
     }
 
     #[test]

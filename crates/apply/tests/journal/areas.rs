@@ -1,5 +1,7 @@
 //! Swap areas, devices and groups that are not as they were.
 
+use eke_apply::swapped_off;
+
 use super::*;
 
 #[test]
@@ -89,6 +91,32 @@ fn swap_that_somebody_else_swapped_off_is_swapped_on_again() {
     assert_eq!(machine.tree(), before);
 }
 
+/// `swapoff; rmmod zram` and `echo 1 > reset`; then another program may make a device with its number.
+#[test]
+fn a_device_that_somebody_else_removed_is_told_apart_from_one_that_is_off() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    Session::open(&root, "swap").unwrap().apply_plan(&plan([zram(100, Some(100))])).unwrap();
+    let off = || {
+        let off = swapped_off::devices(&root, "swap").unwrap();
+        off.into_iter().map(|off| (off.name, off.is_removed)).collect::<Vec<_>>()
+    };
+    let removed = [("zram1".to_owned(), true)];
+    assert_eq!(off(), []);
+    machine.remove_area("/dev/zram1");
+    assert_eq!(off(), [("zram1".to_owned(), false)]);
+    machine.put("sys/block/zram1/disksize", "0\n");
+    assert_eq!(off(), removed, "it was reset");
+    machine.put("sys/block/zram1/disksize", "52428800\n");
+    machine.add_area("/dev/zram1", 51_200, 0, 100);
+    assert_eq!(off(), removed, "another program's is swap");
+    machine.remove_area("/dev/zram1");
+    std::fs::remove_dir_all(machine.dir().join("sys/block/zram1")).unwrap();
+    assert_eq!(off(), removed, "it is gone");
+    down(&machine);
+    assert_eq!(off(), []);
+}
+
 #[test]
 fn an_algorithm_that_the_kernel_lacks_names_those_that_it_has() {
     let machine = FakeKernel::new();
@@ -143,6 +171,23 @@ fn a_device_of_another_size_is_somebody_elses() {
     machine.put("sys/block/zram1/disksize", "52428800\n");
     assert!(matches!(&down(&machine)[..], [Outcome::Kept(why)] if why.contains("somebody else's")));
     assert!(machine.dir().join("sys/block/zram1").exists());
+}
+
+/// The kernel unloads the module although a device has data, if nobody has that open: a file system that is not mounted just then.
+#[test]
+fn the_module_stays_while_another_programs_device_has_data() {
+    for (size, kept) in [("0\n", false), ("52428800\n", true)] {
+        let machine = FakeKernel::new();
+        machine.make_zram_loadable("6.12.1", "kernel/drivers/block/zram/zram.ko.xz:\n");
+        let module = Step::LoadModule { name: "zram".into(), params: "num_devices=0".into() };
+        Session::open(&machine.root(), "swap").unwrap().apply_plan(&plan([module])).unwrap();
+        machine.put("sys/block/zram2/disksize", size);
+        match &down(&machine)[..] {
+            [Outcome::Kept(why)] => assert!(kept && why.contains("zram2 is somebody else's"), "{why}"),
+            other => assert!(!kept && matches!(other, [Outcome::Restored(_)]), "{other:?}"),
+        }
+        assert_eq!(machine.root().exists("sys/module/zram"), kept);
+    }
 }
 
 #[test]

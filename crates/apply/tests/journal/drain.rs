@@ -25,7 +25,7 @@ fn areas(machine: &Arc<FakeKernel>) -> Vec<String> {
 }
 
 fn off(machine: &Arc<FakeKernel>) -> Vec<String> {
-    swapped_off::devices(&machine.root(), "swap").unwrap().into_iter().map(|(name, _)| name).collect()
+    swapped_off::devices(&machine.root(), "swap").unwrap().into_iter().map(|off| off.name).collect()
 }
 
 fn fault(path: &str, errno: i32) -> Faults {
@@ -128,6 +128,35 @@ fn only_swap_of_the_owner_is_drained() {
     drop(session);
     assert!(refused("another", "zram1") && refused("swap", &scratch));
     assert!(machine.root().exists(format!("sys/block/{scratch}")));
+}
+
+/// At a shutdown: the file system of the file could not be unmounted.
+#[test]
+fn only_devices_with_a_file_behind_them_are_let_go() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    let steps = plan([zram(50, Some(100)), backed_zram()]);
+    Session::open(&root, "swap").unwrap().apply_plan(&steps).unwrap();
+    machine.add_area("/dev/zram2", 5_000_000, 4_000_000, 90);
+    let stay = away::files(&root, "swap").unwrap();
+    let [(name, why)] = &stay[..] else { panic!("{stay:?}") };
+    assert!(name == "zram2" && why.contains("swapping /dev/zram2 off loads"), "{stay:?}");
+    machine.add_area("/dev/zram2", 51_200, 0, 90);
+    assert_eq!(away::files(&root, "another").unwrap(), []);
+    assert_eq!(areas(&machine), ["/dev/zram1", "/dev/zram2"]);
+    assert_eq!(away::files(&root, "swap").unwrap(), []);
+    assert_eq!((areas(&machine), root.exists("sys/block/zram2")), (vec!["/dev/zram1".to_owned()], false));
+}
+
+/// Its number is another program's now.
+#[test]
+fn a_device_that_somebody_else_made_by_that_number_stays_swap() {
+    let machine = two_devices();
+    machine.put("sys/block/zram1/disksize", "104857600\n");
+    let log = machine.log();
+    let why = drain(&machine).unwrap_err().to_string();
+    assert!(why.contains("it is somebody else's"), "{why}");
+    assert_eq!((areas(&machine), machine.log()), (vec!["/dev/zram1".into(), "/dev/zram2".into()], log));
 }
 
 #[test]

@@ -1,39 +1,51 @@
-//! The log. Many threads append to it; the next worker reads it; when most of it is outdated, it is rewritten.
+//! The log. Many threads append to it; the next worker reads it; when most of it is outdated, a thread of its own rewrites it.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use eke_cachefs::node::Entry;
 use eke_model::units::Bytes;
 use twox_hash::XxHash64;
 
+use super::halves::{HALVES, half, read, side};
 use super::medium::{Medium, Memfd};
 use super::nodes::Nodes;
-use super::record::{OwnedEntry, RecordError, decode, encode};
+use super::record::{RecordError, encode};
+use super::rewrite::NewHalf;
 
 /// `EKELEDG1`.
 const MAGIC: u64 = 0x3147_4445_4c45_4b45;
 const HEADER: usize = 24;
 /// Offsets of the halves' headers. The valid header with the higher generation marks the current half.
 const HEADERS: [u64; 2] = [0, 64];
-/// Offsets of the halves. The first has room for more than any machine's memory; unwritten room takes no memory.
-const HALVES: [u64; 2] = [4096, 1 << 40];
 /// A log shorter than this is not rewritten, in bytes.
 const SMALL: u64 = 4 << 20;
 /// When it is opened, a shorter one: there is nobody who waits.
 const SMALL_AT_OPENING: u64 = 64 << 10;
+
+/// When all but so many bytes are copied, the rest is copied while nobody appends.
+const REST: u64 = 64 << 10;
+/// Copies of what was appended meanwhile, at most: each is of less, unless records come faster than they are copied.
+const ROUNDS: usize = 8;
+/// Records between two reports of the progress.
+const REPORTED: u64 = 100_000;
 
 /// The log of a worker.
 #[derive(Debug)]
 pub struct Log<M: Medium = Memfd> {
     medium: M,
     tail: Mutex<Tail>,
+    /// Wakes the thread that rewrites.
+    outdated: Condvar,
     rewriting: Mutex<()>,
+    /// Bytes of memory that a rewrite takes beside the log.
+    beside: AtomicU64,
     small: u64,
 }
 
 /// Where the log ends.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Tail {
     /// Its lowest bit selects the current half.
     generation: u64,
@@ -41,6 +53,8 @@ struct Tail {
     len: u64,
     /// Bytes in that half when it was rewritten last.
     rewritten: u64,
+    /// Most of it is outdated.
+    outdated: bool,
     record: Vec<u8>,
 }
 
@@ -59,16 +73,25 @@ impl<M: Medium> Log<M> {
     /// # Errors
     /// The medium cannot be read or written.
     pub fn open(medium: M) -> io::Result<(Self, Replay)> {
-        Self::with_small(medium, SMALL)
+        Self::open_reporting(medium, || ())
     }
 
-    fn with_small(medium: M, small: u64) -> io::Result<(Self, Replay)> {
+    /// The same. Calls `progress` now and then, since millions of records take seconds.
+    ///
+    /// # Errors
+    /// The medium cannot be read or written.
+    pub fn open_reporting(medium: M, progress: impl FnMut()) -> io::Result<(Self, Replay)> {
+        Self::with_small(medium, SMALL, progress)
+    }
+
+    fn with_small(medium: M, small: u64, progress: impl FnMut()) -> io::Result<(Self, Replay)> {
         let generation = generation(&medium)?;
-        let (nodes, len, bad_record) = replay(&medium, generation)?;
-        let tail = Tail { generation, len, rewritten: len, record: Vec::new() };
+        let (nodes, len, bad_record) = replay(&medium, generation, progress)?;
+        let tail = Tail { generation, len, rewritten: len, ..Tail::default() };
         clean(&medium, &tail)?;
-        let log = Self { medium, tail: Mutex::new(tail), rewriting: Mutex::new(()), small };
-        if len > small.min(SMALL_AT_OPENING) + 2 * shortest(&nodes, generation) {
+        let (tail, outdated, rewriting) = (Mutex::new(tail), Condvar::new(), Mutex::new(()));
+        let log = Self { medium, tail, outdated, rewriting, beside: AtomicU64::new(0), small };
+        if len > small.min(SMALL_AT_OPENING) + 2 * nodes.shortest() {
             // Without memory for another one, this one is read again next time.
             let _ = log.rewrite();
         }
@@ -85,17 +108,20 @@ impl<M: Medium> Log<M> {
     /// # Errors
     /// There is no memory for it.
     pub fn append(&self, entry: &Entry<'_>) -> io::Result<()> {
-        let outdated = {
-            let mut tail = self.tail();
-            self.append_to(&mut tail, entry)?;
-            tail.len > self.small + 2 * tail.rewritten
-        };
-        if outdated { self.rewrite() } else { Ok(()) }
+        let mut tail = self.tail();
+        self.append_to(&mut tail, entry)?;
+        let is_new = !tail.outdated && tail.len > self.small + 2 * tail.rewritten;
+        tail.outdated |= is_new;
+        drop(tail);
+        if is_new {
+            self.outdated.notify_one();
+        }
+        Ok(())
     }
 
     /// The memory that it uses.
     pub fn memory(&self) -> Bytes {
-        Bytes(HALVES[0] + self.tail().len)
+        Bytes(HALVES[0] + self.tail().len + self.beside.load(Relaxed))
     }
 
     fn append_to(&self, tail: &mut Tail, entry: &Entry<'_>) -> io::Result<()> {
@@ -106,51 +132,69 @@ impl<M: Medium> Log<M> {
         Ok(())
     }
 
-    /// Writes the current nodes to the other half. Other threads go on appending; their entries are copied at the end.
-    fn rewrite(&self) -> io::Result<()> {
-        let Ok(_rewriting) = self.rewriting.try_lock() else {
-            return Ok(());
-        };
-        let old = self.tail().clone();
-        let (nodes, ..) = replay_part(&self.medium, old.generation, 0, old.len)?;
-        let mut new = Tail { generation: old.generation + 1, ..Tail::default() };
-        nodes.iter().try_for_each(|entry| self.append_to(&mut new, &entry))?;
+    /// Waits until most of the log is outdated, and rewrites it. Call it again and again, on a thread of its own: it takes seconds for
+    /// millions of nodes, and others append meanwhile.
+    ///
+    /// # Errors
+    /// There is no memory for it. It is tried again when the log has grown.
+    pub fn rewrite_when_outdated(&self) -> io::Result<()> {
         let mut tail = self.tail();
-        let (_, since) = records(&self.medium, old.generation, old.len, tail.len)?;
-        self.append_all(&mut new, &since)?;
-        new.rewritten = new.len;
-        self.medium.write_at(&header(new.generation), HEADERS[side(new.generation)])?;
-        let old = std::mem::replace(&mut *tail, new);
+        while !tail.outdated {
+            tail = self.outdated.wait(tail).unwrap_or_else(PoisonError::into_inner);
+        }
         drop(tail);
-        self.medium.punch(half(old.generation), old.len)
+        self.rewrite()
     }
 
-    fn append_all(&self, tail: &mut Tail, entries: &[OwnedEntry]) -> io::Result<()> {
-        entries.iter().try_for_each(|entry| self.append_to(tail, &entry.entry()))
+    fn rewrite(&self) -> io::Result<()> {
+        let _rewriting = self.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
+        let (generation, len) = {
+            let tail = self.tail();
+            (tail.generation, tail.len)
+        };
+        let mut new = NewHalf::new(&self.medium, generation, &self.beside);
+        let switched = self.switch(&mut new, len);
+        let punched = match &switched {
+            Ok(old) => self.medium.punch(half(generation), *old),
+            Err(_) => {
+                let mut tail = self.tail();
+                (tail.rewritten, tail.outdated) = (tail.len, false);
+                drop(tail);
+                // Else the next attempt's half would go on with records of this one.
+                self.medium.punch(half(new.generation), new.touched())
+            }
+        };
+        self.beside.store(0, Relaxed);
+        switched.and(punched)
+    }
+
+    /// Writes the current nodes to the other half, and makes it the current one. Others go on appending; their entries are copied at the
+    /// end. Returns the bytes of the former half.
+    fn switch(&self, new: &mut NewHalf<'_, M>, len: u64) -> io::Result<u64> {
+        new.copy_valid(len)?;
+        let mut copied = len;
+        for _ in 0..ROUNDS {
+            let len = self.tail().len;
+            if len - copied <= REST {
+                break;
+            }
+            new.copy_all(copied, len)?;
+            copied = len;
+        }
+        let mut tail = self.tail();
+        new.copy_all(copied, tail.len)?;
+        new.flush()?;
+        self.medium.write_at(&header(new.generation), HEADERS[side(new.generation)])?;
+        let record = std::mem::take(&mut tail.record);
+        let (generation, len) = (new.generation, new.len);
+        let now = Tail { generation, len, rewritten: len, outdated: false, record };
+        Ok(std::mem::replace(&mut *tail, now).len)
     }
 
     /// A thread that panics ends the worker, so nobody sees a half-updated tail.
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The length of the shortest log of these nodes.
-fn shortest(nodes: &Nodes, generation: u64) -> u64 {
-    let mut record = Vec::new();
-    let len = |entry| {
-        encode(&entry, generation, &mut record);
-        record.len() as u64
-    };
-    nodes.iter().map(len).sum()
-}
-
-fn half(generation: u64) -> u64 {
-    HALVES[side(generation)]
-}
-
-fn side(generation: u64) -> usize {
-    usize::from(generation % 2 == 1)
 }
 
 fn header(generation: u64) -> [u8; HEADER] {
@@ -174,70 +218,20 @@ fn generation<M: Medium>(medium: &M) -> io::Result<u64> {
     Ok(found)
 }
 
-fn replay<M: Medium>(medium: &M, generation: u64) -> io::Result<(Nodes, u64, Option<RecordError>)> {
-    replay_part(medium, generation, 0, u64::MAX)
-}
-
-fn replay_part<M: Medium>(
+fn replay<M: Medium>(
     medium: &M,
     generation: u64,
-    from: u64,
-    to: u64,
+    mut progress: impl FnMut(),
 ) -> io::Result<(Nodes, u64, Option<RecordError>)> {
-    let mut nodes = Nodes::default();
-    let (len, bad_record) = read(medium, generation, from, to, |entry| nodes.apply(&entry.entry()))?;
+    let (mut nodes, mut records) = (Nodes::default(), 0);
+    let (len, bad_record) = read(medium, generation, 0, u64::MAX, |_, _, entry| {
+        nodes.apply(&entry);
+        records += 1;
+        if records % REPORTED == 0 {
+            progress();
+        }
+    })?;
     Ok((nodes, len, bad_record))
-}
-
-fn records<M: Medium>(medium: &M, generation: u64, from: u64, to: u64) -> io::Result<(u64, Vec<OwnedEntry>)> {
-    let mut entries = Vec::new();
-    let (len, _) = read(medium, generation, from, to, |entry| entries.push(entry))?;
-    Ok((len, entries))
-}
-
-/// Reads the records of a half from `from` to `to`, or to their end. Returns where it ended, and the bad record if one was the reason.
-fn read<M: Medium>(
-    medium: &M,
-    generation: u64,
-    from: u64,
-    to: u64,
-    mut each: impl FnMut(OwnedEntry),
-) -> io::Result<(u64, Option<RecordError>)> {
-    /// Bytes read at a time: more than the longest record.
-    const PIECE: usize = 1 << 20;
-    let mut at = from;
-    loop {
-        let len = usize::try_from(to - at).unwrap_or(PIECE).min(PIECE);
-        let bytes = medium.read_at(half(generation) + at, len)?;
-        let (used, bad_record) = read_piece(&bytes, generation, &mut each);
-        at += used as u64;
-        let more = bytes.len() == PIECE && used > 0;
-        match bad_record {
-            // Its rest may be in the next piece.
-            Some(RecordError::Length(_)) if more => {}
-            Some(bad_record) => return Ok((at, Some(bad_record))),
-            None if more && used + 4 > bytes.len() => {}
-            None => return Ok((at, None)),
-        }
-    }
-}
-
-fn read_piece(
-    bytes: &[u8],
-    generation: u64,
-    each: &mut impl FnMut(OwnedEntry),
-) -> (usize, Option<RecordError>) {
-    let mut used = 0;
-    loop {
-        match decode(&bytes[used..], generation) {
-            Ok(Some((entry, len))) => {
-                each(entry);
-                used += len;
-            }
-            Ok(None) => return (used, None),
-            Err(bad_record) => return (used, Some(bad_record)),
-        }
-    }
 }
 
 /// Erases what a death left after the tail and in the other half, so that it is never read as records.

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 
 use eke_cachefs::node::Entry;
 
+use super::record::{ONE_LEN, known_len};
+
 /// A node in the ledger. The fields are those of [`Entry::Known`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -27,46 +29,70 @@ pub struct Node {
 /// All nodes of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nodes {
-    /// With their position in the order of arrival.
+    /// With their position in the order of their latest records.
     known: HashMap<u64, (u64, Node)>,
-    /// Open count of each node. The root may be open without a lookup.
-    open: HashMap<u64, u64>,
+    open: Opens,
     next: u64,
+}
+
+/// The open count of each node. The root may be open without a lookup.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Opens(HashMap<u64, u64>);
+
+impl Opens {
+    /// Applies the next entry.
+    pub fn apply(&mut self, entry: &Entry<'_>) {
+        match *entry {
+            Entry::Known { .. } => {}
+            Entry::Forgotten { node } => drop(self.0.remove(&node)),
+            Entry::Opened { node } => *self.0.entry(node).or_default() += 1,
+            Entry::Released { node } => self.release(node),
+        }
+    }
+
+    fn release(&mut self, node: u64) {
+        let left = self.of(node).saturating_sub(1);
+        if left == 0 {
+            self.0.remove(&node);
+        } else {
+            self.0.insert(node, left);
+        }
+    }
+
+    fn of(&self, node: u64) -> u64 {
+        self.0.get(&node).copied().unwrap_or(0)
+    }
+
+    /// The number of opens in all.
+    pub fn all(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// An entry for each open.
+    pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
+        let mut open: Vec<_> = self.0.iter().map(|(&node, &times)| (node, times)).collect();
+        open.sort_unstable();
+        open.into_iter().flat_map(|(node, times)| (0..times).map(move |_| Entry::Opened { node }))
+    }
 }
 
 impl Nodes {
     /// Applies the next entry.
     pub fn apply(&mut self, entry: &Entry<'_>) {
+        self.open.apply(entry);
         match *entry {
             Entry::Known { node, parent, name, dev, ino, born_ns, generation } => {
                 let name = name.to_owned();
-                self.know(Node { node, parent, name, dev, ino, born_ns, generation });
+                self.next += 1;
+                let known = Node { node, parent, name, dev, ino, born_ns, generation };
+                self.known.insert(node, (self.next, known));
             }
-            Entry::Forgotten { node } => {
-                self.known.remove(&node);
-                self.open.remove(&node);
-            }
-            Entry::Opened { node } => *self.open.entry(node).or_default() += 1,
-            Entry::Released { node } => self.release(node),
+            Entry::Forgotten { node } => drop(self.known.remove(&node)),
+            Entry::Opened { .. } | Entry::Released { .. } => {}
         }
     }
 
-    fn know(&mut self, node: Node) {
-        self.next += 1;
-        let order = self.known.get(&node.node).map_or(self.next, |(order, _)| *order);
-        self.known.insert(node.node, (order, node));
-    }
-
-    fn release(&mut self, node: u64) {
-        let left = self.open.get(&node).map_or(0, |open| open.saturating_sub(1));
-        if left == 0 {
-            self.open.remove(&node);
-        } else {
-            self.open.insert(node, left);
-        }
-    }
-
-    /// The nodes in the order of arrival.
+    /// The nodes in the order of their latest records.
     pub fn known(&self) -> Vec<&Node> {
         let mut nodes: Vec<_> = self.known.values().collect();
         nodes.sort_unstable_by_key(|(order, _)| *order);
@@ -75,7 +101,13 @@ impl Nodes {
 
     /// How often a node is open.
     pub fn opens(&self, node: u64) -> u64 {
-        self.open.get(&node).copied().unwrap_or(0)
+        self.open.of(node)
+    }
+
+    /// The bytes of the shortest log of these nodes.
+    pub(super) fn shortest(&self) -> u64 {
+        let known: usize = self.known.values().map(|(_, node)| known_len(&node.name)).sum();
+        known as u64 + self.open.all() * ONE_LEN as u64
     }
 
     /// The shortest log of these nodes.
@@ -89,17 +121,13 @@ impl Nodes {
             born_ns: n.born_ns,
             generation: n.generation,
         });
-        let mut open: Vec<_> = self.open.iter().map(|(&node, &times)| (node, times)).collect();
-        open.sort_unstable();
-        let opened =
-            open.into_iter().flat_map(|(node, times)| (0..times).map(move |_| Entry::Opened { node }));
-        known.chain(opened)
+        known.chain(self.open.iter())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::{OwnedEntry, tests::any_entry};
+    use super::super::record::{OwnedEntry, encode, tests::any_entry};
     use super::*;
     use proptest::prelude::*;
 
@@ -114,6 +142,12 @@ mod tests {
         fn the_shortest_log_makes_the_same_nodes(entries in proptest::collection::vec(any_entry(), 0..60)) {
             let (nodes, mut again) = (of(&entries), Nodes::default());
             nodes.iter().for_each(|entry| again.apply(&entry));
+            let mut record = Vec::new();
+            let len = nodes.iter().map(|entry| {
+                encode(&entry, 0, &mut record);
+                record.len() as u64
+            });
+            prop_assert_eq!(len.sum::<u64>(), nodes.shortest());
             prop_assert_eq!(nodes.known(), again.known());
             prop_assert_eq!(nodes.open, again.open);
         }

@@ -1,7 +1,7 @@
 //! One entry as bytes: its length and checksum, its kind, its fields.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 use thiserror::Error;
 use twox_hash::XxHash64;
@@ -10,6 +10,8 @@ use eke_cachefs::node::Entry;
 
 /// Bytes of length and checksum.
 const HEAD: usize = 8;
+/// Bytes of a record of one node's number.
+pub(super) const ONE_LEN: usize = HEAD + 1 + size_of::<u64>();
 /// Bytes of the longest record. A name has at most 255 bytes, so no record comes near.
 const LONGEST: usize = 4096;
 const KNOWN: u8 = 1;
@@ -41,6 +43,19 @@ impl OwnedEntry {
             Self::Forgotten { node } => Entry::Forgotten { node },
             Self::Opened { node } => Entry::Opened { node },
             Self::Released { node } => Entry::Released { node },
+        }
+    }
+}
+
+impl From<Entry<'_>> for OwnedEntry {
+    fn from(entry: Entry<'_>) -> Self {
+        match entry {
+            Entry::Known { node, parent, name, dev, ino, born_ns, generation } => {
+                Self::Known { node, parent, name: name.to_owned(), dev, ino, born_ns, generation }
+            }
+            Entry::Forgotten { node } => Self::Forgotten { node },
+            Entry::Opened { node } => Self::Opened { node },
+            Entry::Released { node } => Self::Released { node },
         }
     }
 }
@@ -93,6 +108,18 @@ fn body(entry: &Entry<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// The bytes of a record of [`Entry::Known`] with this name.
+pub(super) fn known_len(name: &OsStr) -> usize {
+    ONE_LEN + 4 * size_of::<u64>() + size_of::<i128>() + name.len()
+}
+
+/// Appends a record of another half, for the half with this generation.
+pub(super) fn copy(record: &[u8], generation: u64, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.extend(record);
+    head(generation, &mut out[at..]);
+}
+
 /// Fills in a record's length and checksum.
 fn head(generation: u64, record: &mut [u8]) {
     let len = u32::try_from(record.len()).unwrap_or(u32::MAX).to_le_bytes();
@@ -111,6 +138,15 @@ fn one(kind: u8, node: u64, out: &mut Vec<u8>) {
 /// # Errors
 /// The bytes are no record of this half.
 pub fn decode(bytes: &[u8], generation: u64) -> Result<Option<(OwnedEntry, usize)>, RecordError> {
+    let decoded = decode_borrowed(bytes, generation)?;
+    Ok(decoded.map(|(entry, len)| (entry.into(), len)))
+}
+
+/// The same without a copy of the name.
+pub(super) fn decode_borrowed(
+    bytes: &[u8],
+    generation: u64,
+) -> Result<Option<(Entry<'_>, usize)>, RecordError> {
     let mut fields = Fields(bytes);
     let Some(len) = fields.array().filter(|len| *len != [0; 4]) else {
         return Ok(None);
@@ -126,24 +162,24 @@ pub fn decode(bytes: &[u8], generation: u64) -> Result<Option<(OwnedEntry, usize
     Ok(Some((entry(body, bad_length)?, whole)))
 }
 
-fn entry(body: &[u8], bad_length: RecordError) -> Result<OwnedEntry, RecordError> {
+fn entry(body: &[u8], bad_length: RecordError) -> Result<Entry<'_>, RecordError> {
     let (&kind, rest) = body.split_first().ok_or(bad_length)?;
     let mut fields = Fields(rest);
     let node = fields.u64().ok_or(bad_length)?;
     match kind {
         KNOWN => known(node, &mut fields).ok_or(bad_length),
-        FORGOTTEN => Ok(OwnedEntry::Forgotten { node }),
-        OPENED => Ok(OwnedEntry::Opened { node }),
-        RELEASED => Ok(OwnedEntry::Released { node }),
+        FORGOTTEN => Ok(Entry::Forgotten { node }),
+        OPENED => Ok(Entry::Opened { node }),
+        RELEASED => Ok(Entry::Released { node }),
         other => Err(RecordError::Kind(other)),
     }
 }
 
-fn known(node: u64, fields: &mut Fields<'_>) -> Option<OwnedEntry> {
+fn known<'a>(node: u64, fields: &mut Fields<'a>) -> Option<Entry<'a>> {
     let (parent, dev, ino, generation) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
     let born_ns = i128::from_le_bytes(fields.array()?);
-    let name = OsString::from_vec(fields.0.to_vec());
-    Some(OwnedEntry::Known { node, parent, name, dev, ino, born_ns, generation })
+    let name = OsStr::from_bytes(fields.0);
+    Some(Entry::Known { node, parent, name, dev, ino, born_ns, generation })
 }
 
 /// It covers the half's generation, so records that an earlier use of the half left do not match.
@@ -169,6 +205,8 @@ impl Fields<'_> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -196,7 +234,12 @@ pub(crate) mod tests {
         #[test]
         fn an_encoded_entry_is_decoded(entry in any_entry()) {
             let bytes = bytes(&entry);
-            prop_assert_eq!(decode(&bytes, 3), Ok(Some((entry, bytes.len()))));
+            let len = if let OwnedEntry::Known { name, .. } = &entry { known_len(name) } else { ONE_LEN };
+            prop_assert_eq!(bytes.len(), len);
+            let mut copied = bytes.clone();
+            copy(&bytes, 4, &mut copied);
+            prop_assert_eq!(decode(&copied[len..], 4), Ok(Some((entry.clone(), len))));
+            prop_assert_eq!(decode(&bytes, 3), Ok(Some((entry, len))));
             prop_assert!(decode(&bytes, 4).is_err());
         }
 

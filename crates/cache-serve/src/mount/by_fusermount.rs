@@ -6,11 +6,11 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use eke_cache_mounts::settings::Settings;
-use eke_cache_mounts::unmount::by_fusermount;
+use eke_cache_mounts::unmount::{by_fusermount, fusermount};
 use rustix::fs::StatVfsMountFlags;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg,
@@ -19,22 +19,8 @@ use rustix::net::{
 
 use super::{Checked, Error, MAX_READ, SUBTYPE, by_root};
 
-/// The program of libfuse 3, or that of libfuse 2, which does as well.
-const NAMES: [&str; 2] = ["fusermount3", "fusermount"];
-/// Searched after PATH, since a service's PATH may lack them.
-const DIRS: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin";
-
-/// The program's path, if it is installed.
-pub(super) fn program() -> Option<PathBuf> {
-    let mut path = std::env::var_os("PATH").unwrap_or_default();
-    path.push(":");
-    path.push(DIRS);
-    let dirs: Vec<_> = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
-    NAMES.iter().find_map(|name| dirs.iter().map(|dir| dir.join(name)).find(|p| p.is_file()))
-}
-
 pub(super) fn mount(settings: &Settings, checked: &Checked) -> Result<OwnedFd, Error> {
-    let program = program().ok_or(Error::NoFusermount)?;
+    let program = fusermount().ok_or(Error::NoFusermount)?;
     // If the device is the problem, this error is better than the program's.
     drop(by_root::open()?);
     let failed = |what| move |source| Error::Failed { place: checked.place.clone(), what, source };
@@ -128,7 +114,7 @@ fn refusal(checked: &Checked, output: &Output) -> Error {
 /// # Errors
 /// `ResourceBusy` if files are open there, or another kind.
 pub(super) fn unmount(place: &Path, lazy: bool) -> io::Result<()> {
-    let program = program().ok_or_else(|| io::Error::other(Error::NoFusermount))?;
+    let program = fusermount().ok_or_else(|| io::Error::other(Error::NoFusermount))?;
     by_fusermount(&program, place, lazy)
 }
 

@@ -18,6 +18,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use eke_cache_mounts::settings::Settings;
+use eke_cache_mounts::unmount::fusermount;
 use eke_cache_mounts::{Mount, mounts};
 
 pub use check::{Checked, check};
@@ -72,7 +73,7 @@ fn by_root_or_fusermount(settings: &Settings, checked: &Checked) -> Result<(Moun
     if rustix::process::geteuid().is_root() {
         match by_root::mount(settings, checked) {
             // A container's root may lack CAP_SYS_ADMIN and still have the set-user-ID program.
-            Err(Error::NotPermitted { .. }) if by_fusermount::program().is_some() => {}
+            Err(Error::NotPermitted { .. }) if fusermount().is_some() => {}
             done => return Ok((MountMethod::Root, done?)),
         }
     }

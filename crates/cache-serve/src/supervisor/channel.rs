@@ -41,6 +41,8 @@ pub enum ToWorker {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromWorker {
+    /// It goes on reading what earlier workers recorded.
+    Starts,
     /// It serves. The sentences are warnings.
     Ready(Vec<String>),
     /// It cannot serve, and exits.

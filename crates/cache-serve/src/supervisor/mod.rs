@@ -108,8 +108,24 @@ struct Worker {
     pidfd: OwnedFd,
     channel: OwnedFd,
     keeper: OwnedFd,
-    started: Instant,
+    /// When it was started, or told last that it goes on starting.
+    heard: Instant,
     ready: Option<Instant>,
+}
+
+/// How long a worker may take to start, or to read a part of what earlier workers recorded.
+const START_WITHIN: Duration = Duration::from_secs(30);
+
+impl Worker {
+    /// When it must be ready, or be heard again. `None`: it is ready.
+    fn starts_by(&self) -> Option<Instant> {
+        self.ready.is_none().then(|| self.heard + START_WITHIN)
+    }
+
+    /// It has said at this moment that it goes on starting.
+    fn goes_on(&mut self, at: Instant) {
+        self.heard = at;
+    }
 }
 
 /// Why a supervisor ended.
@@ -137,8 +153,7 @@ impl Supervisor {
         };
         self.state.workers += 1;
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        self.state.worker =
-            Some(Worker { pid, pidfd, channel, keeper, started: Instant::now(), ready: None });
+        self.state.worker = Some(Worker { pid, pidfd, channel, keeper, heard: Instant::now(), ready: None });
         Ok(None)
     }
 
@@ -211,4 +226,24 @@ impl Supervisor {
 
 fn raw(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_is_heard_may_go_on_starting() {
+        let pid = rustix::process::getpid();
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        let (channel, keeper) = channel::pair().unwrap();
+        let started = Instant::now();
+        let mut worker = Worker { pid, pidfd, channel, keeper, heard: started, ready: None };
+        let first = worker.starts_by().unwrap();
+        assert!(first > started);
+        worker.goes_on(first);
+        assert!(worker.starts_by().unwrap() > first);
+        worker.ready = Some(first);
+        assert_eq!(worker.starts_by(), None);
+    }
 }

@@ -20,8 +20,6 @@ use crate::mount::{MountMethod, UnmountMode, aside};
 
 /// How long a worker may take to send its stats. Then the status is sent without them.
 const STATS_WITHIN: Duration = Duration::from_secs(1);
-/// How long a worker may take to start. Building the store takes milliseconds.
-const START_WITHIN: Duration = Duration::from_secs(30);
 /// How long the guard may take to exit. It waits for nothing then.
 const GUARD_WITHIN: Duration = Duration::from_secs(2);
 /// Attempts to fork: fork(2) fails for lack of memory or processes.
@@ -157,8 +155,7 @@ impl Supervisor {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let starting =
-            self.state.worker.iter().filter(|w| w.ready.is_none()).map(|w| w.started + START_WITHIN);
+        let starting = self.state.worker.iter().filter_map(Worker::starts_by);
         let pending = self.state.clients.iter().filter_map(|c| match c.pending {
             Pending::WorkerStats(_, until) => Some(until),
             _ => None,
@@ -228,6 +225,7 @@ impl Supervisor {
     fn receive_from_worker(&mut self) -> Option<LoopEnd> {
         let worker = self.state.worker.as_mut()?;
         match receive(worker.channel.as_fd(), false) {
+            Ok(Some(FromWorker::Starts)) => worker.goes_on(Instant::now()),
             Ok(Some(FromWorker::Ready(notes))) => {
                 worker.ready = Some(Instant::now());
                 self.report_ready(notes);
@@ -377,7 +375,7 @@ impl Supervisor {
         if let Some(shared) = &mut self.mount.shared {
             shared.process.start_again();
         }
-        if self.state.worker.as_ref().is_some_and(|w| w.ready.is_none() && w.started + START_WITHIN < at) {
+        if self.state.worker.as_ref().and_then(Worker::starts_by).is_some_and(|by| by < at) {
             log_line("the worker does not start");
             self.kill_worker();
         }

@@ -44,6 +44,9 @@ use crate::warm::request::{StoppedJobs, Warmer};
 /// The compressor threads' nice value: when processors are scarce, requests come first.
 const COMPRESSORS_NICE: i32 = 5;
 
+/// Nodes between two reports that they are still restored.
+const REPORTED: usize = 100_000;
+
 /// Files that stay open after they were closed. All are looked at every second.
 const MOST_LINGERING: usize = 4096;
 
@@ -65,6 +68,8 @@ pub(super) struct BuildInputs<'a> {
     pub(super) ledger: Arc<dyn Ledger>,
     /// Nodes that earlier workers recorded, and files that they had kept.
     pub(super) replay: Replay,
+    /// Tells the supervisor that the worker still reads them.
+    pub(super) starts: &'a dyn Fn(),
     pub(super) kept: HashMap<u64, OwnedFd>,
     /// Which files earlier workers opened by passthrough.
     pub(super) slots: OwnedFd,
@@ -148,7 +153,7 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     };
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
-    fs.nodes().restore(replay.nodes.iter(), kept.into_iter().collect());
+    restore(&fs, &replay, kept, inputs.starts);
     drop(replay);
     let passthrough = Passthrough::new(Arc::clone(&admission), Some(File::from(slots)));
     fs.nodes().served_by(shown.id);
@@ -170,6 +175,17 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
         Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, remember: remember.ok(), aside };
     let (fetchers, compress) = (Fetchers::new(), settings.compress);
     Ok(BuiltWorker { fs, sources, maintenance, watcher, spill, shared, fetchers, root, compress, limit })
+}
+
+/// Takes over the nodes of an earlier worker. Calls `starts` now and then: millions of nodes take seconds.
+fn restore(fs: &Fs, replay: &Replay, kept: HashMap<u64, OwnedFd>, starts: &dyn Fn()) {
+    let entries = replay.nodes.iter().enumerate().map(|(nth, entry)| {
+        if nth % REPORTED == 0 {
+            starts();
+        }
+        entry
+    });
+    fs.nodes().restore(entries, kept.into_iter().collect());
 }
 
 fn cpus() -> usize {

@@ -157,6 +157,7 @@ impl Maintenance {
             ticks += 1;
             if ticks % BETWEEN_CLEANINGS == 0 {
                 self.fs.nodes().close_unused();
+                notices.drop_left();
                 self.fs.give_back_buffers();
                 self.fs.give_up_ids();
             }

@@ -98,7 +98,8 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         shared,
     } = mount;
     let WorkerSockets { channel, keeper, guard } = sockets;
-    let (ledger, replay) = Ledger::open(memfd.into(), keeper)?;
+    let starts = || drop(send(channel.as_fd(), &FromWorker::Starts));
+    let (ledger, replay) = Ledger::open(memfd.into(), keeper, starts)?;
     log_bad_record(&replay);
     let (root, ledger, slots) = (Root::host(), Arc::new(ledger), slots.into());
     let least_disk_us = self::aside::least_disk_us(&root, device_of(&dir));
@@ -108,8 +109,9 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
         shown: &shown,
         root,
         dir,
-        ledger,
+        ledger: Arc::clone(&ledger) as Arc<dyn eke_cachefs::node::Ledger>,
         replay,
+        starts: &starts,
         kept,
         slots,
         takes_over,
@@ -120,6 +122,7 @@ fn serve(inputs: WorkerInputs) -> io::Result<()> {
     };
     let built = built_or_told(built, channel.as_fd())?;
     process::give_back_memory();
+    std::thread::Builder::new().name("ledger".to_owned()).spawn(move || ledger.run())?;
     serve_built(built, (channel, guard), (by, shown), (devices, grant))
 }
 

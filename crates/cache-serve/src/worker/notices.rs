@@ -1,13 +1,12 @@
 //! Tells the kernel of changes: through the guard, since such a call may wait for an answer that only this worker can give.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use eke_cachefs::fs::Fs;
-use eke_cachefs::node::ROOT;
+use eke_cachefs::node::{DirEntry, ROOT};
 
 use crate::supervisor::notice::{Notice, send_to, write_to};
 
@@ -20,13 +19,15 @@ pub(super) struct Notices {
     guard: Option<OwnedFd>,
     /// Of the connection, if there is no guard.
     device: OwnedFd,
-    mounts_inside: Mutex<BTreeSet<u64>>,
+    /// The mount points that were told of at the last check. They are told of again: an answer may have been on its way.
+    told: Mutex<Vec<DirEntry>>,
 }
 
 impl Notices {
     pub(super) fn new(fs: Arc<Fs>, guard: Option<OwnedFd>, device: OwnedFd) -> Self {
-        let mounts_inside = Mutex::new(fs.nodes().mounts_inside());
-        Self { fs, guard, device, mounts_inside }
+        // From now on, changes count.
+        fs.nodes().changed_points();
+        Self { fs, guard, device, told: Mutex::default() }
     }
 
     fn send(&self, notice: Notice<'_>) {
@@ -91,22 +92,36 @@ impl Notices {
         }
     }
 
-    /// Sends all names if another file system was mounted inside the directory, or unmounted, since the last call: the kernel reports
-    /// that to no watch. And names are held again when no event was lost for a while. Call it every second.
+    /// Tells of the mount points inside whose mount came or went since the last call, since the kernel reports that to no watch. And names
+    /// are held again when no event was lost for a while. Call it every second.
     pub(super) fn check(&self) {
         self.fs.lifetimes().resume(Instant::now());
         // Also without a watch: it notes the mount points.
-        let inside = self.fs.nodes().mounts_inside();
+        let changed = self.fs.nodes().changed_points();
+        // What the kernel keeps of a directory at its old place could not be served at another one. A lookup there would drop it, too.
+        for (point, _) in changed.iter().filter(|(_, went)| *went) {
+            self.send(Notice::Tree(point.parent, &point.name));
+        }
         if !self.fs.lifetimes().are_reported() {
             return;
         }
-        let mut before = self.mounts_inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if *before != inside {
-            *before = inside;
-            drop(before);
-            if self.note_everything() {
-                self.all_names();
-            }
+        let changed: Vec<_> = changed.into_iter().map(|(point, _)| point).collect();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = std::mem::replace(&mut *told, changed.clone());
+        drop(told);
+        if !changed.is_empty() {
+            self.fs.lifetimes().note_change();
+        }
+        for point in changed.iter().chain(&again) {
+            self.send(Notice::Name(point.parent, &point.name));
+        }
+    }
+
+    /// Has the kernel drop what it keeps of directories that were found at another place since, as far as nobody uses it. A directory in use
+    /// may have lost its name, so those below are named, too. Call it every few seconds.
+    pub(super) fn drop_left(&self) {
+        for entry in self.fs.nodes().take_left() {
+            self.send(Notice::Tree(entry.parent, &entry.name));
         }
     }
 }

@@ -6,11 +6,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc::channel;
 
 use eke_testkit::real::lacking;
 use eke_testkit::wait::wait_for;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
+use rustix::process::{chdir, chroot, getcwd};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::served::{Served, alone};
 
@@ -59,6 +62,19 @@ impl Environment {
         fs::write(dir.join("file"), "text").unwrap();
         symlink("file", dir.join("link")).unwrap();
         let _ = tmpfs.map(|flags| remount(&dir, flags));
+    }
+
+    /// A directory below this one; made if it is missing.
+    fn make(&self, name: &str) -> PathBuf {
+        let dir = self.dir.path().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    /// Shows a directory at a place below the backing directory, too.
+    fn bind(&mut self, from: &Path, name: &str) {
+        mount_bind(from, self.backing(name)).unwrap();
+        self.mounts.push(self.backing(name));
     }
 
     fn serve(&self) -> Served {
@@ -253,4 +269,133 @@ fn the_flags_of_the_directory_itself_are_followed() {
     mount("none", environment.backing("own/inner"), "tmpfs", MountFlags::NOSUID, None).unwrap();
     environment.mounts.push(environment.backing("own/inner"));
     fs::metadata(environment.place("inner")).unwrap();
+}
+
+/// The end of a program's way to the top that works at `inside` in a chroot of `root`, and begins after `meanwhile`.
+fn climbs_to(root: &Path, inside: &str, meanwhile: impl FnOnce()) -> io::Result<String> {
+    let ((has_entered, enters), (go, goes)) = (channel(), channel());
+    std::thread::scope(move |scope| {
+        let climb = move || -> io::Result<String> {
+            own_root()?;
+            chroot(root)?;
+            chdir(Path::new("/").join(inside))?;
+            has_entered.send(()).unwrap();
+            goes.recv().unwrap();
+            (0..8).try_for_each(|_| chdir(".."))?;
+            Ok(getcwd(Vec::new())?.into_string().unwrap())
+        };
+        let program = scope.spawn(climb);
+        if enters.recv().is_ok() {
+            meanwhile();
+            go.send(()).unwrap();
+        }
+        program.join().unwrap()
+    })
+}
+
+/// The calling thread gets a root and a working directory of its own.
+#[expect(unsafe_code, reason = "unshare(2) of descriptors is unsafe in rustix")]
+fn own_root() -> io::Result<()> {
+    // SAFETY: descriptors stay shared.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::FS) }?)
+}
+
+fn crosses(path: &Path) -> bool {
+    fs::metadata(path).is_err_and(|e| e.kind() == io::ErrorKind::CrossesDevices)
+}
+
+/// All names below, as far as they are served.
+fn list(dir: &Path) {
+    drop(Command::new("ls").arg("-lR").arg(dir).output().unwrap());
+}
+
+/// The kernel knows a directory at one place. Found at another one, it would be moved there, with all programs that work in it, and a
+/// chroot would be no bound any more.
+#[test]
+fn a_directory_at_two_places_leads_nobody_to_the_other_one() {
+    let test = "a_directory_at_two_places_leads_nobody_to_the_other_one";
+    let Some(_alone) = alone(test, lacking(&NEEDS)) else { return };
+    let mut environment = Environment::new();
+    let shared = environment.make("shared");
+    for name in ["shared/sub", "backing/u1/pub", "backing/u2/pub", "backing/u3/own", "backing/own/sub"] {
+        environment.make(name);
+    }
+    environment.bind(&shared, "u1/pub");
+    let own = environment.backing("own");
+    environment.bind(&own, "u3/own");
+    let second = environment.backing("u2/pub");
+    environment.mounts.push(second.clone());
+    let mount = environment.serve();
+    let place = |name: &str| environment.place(name);
+    assert!(crosses(&place("u3/own")) && place("own/sub").is_dir());
+
+    // The second view is made when somebody works in the first one.
+    let climbed = climbs_to(&place("u1"), "pub/sub", || {
+        mount_bind(&shared, &second).unwrap();
+        wait_for("the second view to be left out", || crosses(&place("u2/pub")));
+        list(&place(""));
+    });
+    assert_eq!(climbed.unwrap(), "/");
+    let listed: Vec<_> = mount.stats().not_served.into_iter().map(|n| (n.place, n.why)).collect();
+    let why = |first: &str| {
+        format!("it shows a directory that is served at {}, too", environment.backing(first).display())
+    };
+    assert_eq!(listed, [(second.clone(), why("u1/pub")), (environment.backing("u3/own"), why("own"))]);
+
+    // Without the first view the other one is the only one, but somebody still works in the first.
+    let climbed = climbs_to(&place("u1"), "pub/sub", || {
+        unmount(environment.backing("u1/pub"), UnmountFlags::DETACH).unwrap();
+        wait_for("the first view's end", || !place("u1/pub/sub").exists());
+        list(&place(""));
+        assert!(crosses(&place("u2/pub")));
+    });
+    assert!(climbed.as_ref().is_ok_and(|at| at == "/") || climbed.is_err(), "{climbed:?}");
+    wait_for("the other view to be served", || place("u2/pub/sub").is_dir());
+}
+
+/// The kernel keeps names that nobody uses: that is no place.
+#[test]
+fn what_is_mounted_at_another_place_is_served_there() {
+    let test = "what_is_mounted_at_another_place_is_served_there";
+    let Some(_alone) = alone(test, lacking(&NEEDS)) else { return };
+    let mut environment = Environment::new();
+    let (shared, stick) = (environment.make("shared"), environment.make("stick"));
+    mount("none", &stick, "tmpfs", MountFlags::empty(), None).unwrap();
+    environment.mounts.push(stick.clone());
+    for name in ["shared/in", "stick/in", "backing/a", "backing/b"] {
+        environment.make(name);
+    }
+    let served = environment.serve();
+    for disk in [&shared, &stick] {
+        for name in ["a", "b"] {
+            environment.bind(disk, name);
+            let path = environment.place(name).join("in");
+            wait_for("the directory at its new place", || path.is_dir());
+            list(&environment.place(name));
+            assert!(served.stats().not_served.is_empty());
+            unmount(environment.backing(name), UnmountFlags::DETACH).unwrap();
+        }
+    }
+}
+
+/// What is known of other names stays known.
+#[test]
+fn a_mount_that_comes_and_goes_is_seen_and_nothing_else_is_forgotten() {
+    let test = "a_mount_that_comes_and_goes_is_seen_and_nothing_else_is_forgotten";
+    let Some(_alone) = alone(test, lacking(&NEEDS)) else { return };
+    let mut environment = Environment::new();
+    let point = environment.make("backing/in/point");
+    let served = environment.serve();
+    assert!(served.stats().watch.names, "names are not held");
+    for _ in 0..2 {
+        assert!(environment.place("in/point").is_dir() && !environment.place("in/point/file").exists());
+        mount("none", &point, "tmpfs", MountFlags::empty(), None).unwrap();
+        environment.mounts.push(point.clone());
+        fs::write(point.join("file"), "").unwrap();
+        wait_for("the mount", || environment.place("in/point/file").exists());
+        assert!(served.stats().watch.names);
+        unmount(&point, UnmountFlags::DETACH).unwrap();
+        wait_for("its end", || !environment.place("in/point/file").exists());
+        assert!(served.stats().watch.names);
+    }
 }

@@ -1,11 +1,12 @@
-//! An overlayfs below the cache: a file that is copied up keeps its number, and gets the birth of another file.
+//! An overlayfs below the cache: a file that is copied up keeps its number, and gets the birth of another file. So births do not count.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
 
 use eke_testkit::real::{lacking, skip};
+use eke_testkit::wait::wait_for;
 use rustix::fs::{Mode, OFlags, openat};
 
 use crate::common::NEEDS;
@@ -74,4 +75,34 @@ fn what_is_open_of_an_overlay_survives_that_it_is_copied_up() {
     copy_up(mount.place());
     let mount = Mount::of(&around.0);
     copy_up(&mount.place().join("merged"));
+}
+
+/// The kernel keeps targets as long as inodes, and no open compares links.
+#[test]
+fn a_link_in_the_place_of_a_removed_one_shows_its_own_target() {
+    let test = "a_link_in_the_place_of_a_removed_one_shows_its_own_target";
+    if let Some(why) = lacking(&NEEDS) {
+        return skip(test, &why);
+    }
+    let scratch = scratch();
+    let lower = scratch.path().join("lower");
+    fs::create_dir(&lower).unwrap();
+    let overlay = match Overlay::new(&lower) {
+        Ok(overlay) => overlay,
+        Err(e) => return skip(test, &format!("no overlayfs: {e}")),
+    };
+    let link = overlay.0.join("link");
+    symlink("releases/100", &link).unwrap();
+    let number = fs::symlink_metadata(&link).unwrap().ino();
+    let mount = Mount::of(&overlay.0);
+    let seen = || fs::read_link(mount.place().join("link"));
+    assert_eq!(seen().unwrap(), PathBuf::from("releases/100"));
+    // The next worker has no descriptor of the link, which would keep its number.
+    mount.kill_worker();
+    fs::remove_file(&link).unwrap();
+    symlink("releases/9", &link).unwrap();
+    if fs::symlink_metadata(&link).unwrap().ino() != number {
+        return skip(test, "the disk did not use the number of the removed link again");
+    }
+    wait_for("the new link's target", || seen().is_ok_and(|target| target == Path::new("releases/9")));
 }

@@ -121,11 +121,12 @@ impl Fs {
                 Err(_) => None,
             };
             // The kernel will look it up, and that error gives the reason.
-            let Some(statx) = statx.filter(|statx| self.nodes.may_serve(statx).is_ok()) else {
+            let statx = statx.filter(|statx| self.nodes.may_serve(statx).is_ok());
+            let found = statx.and_then(|statx| self.learned(number, listed.name, &statx).ok());
+            let Some(found) = found else {
                 listed.foreign = true;
                 return take(&listed, &unserved(kind));
             };
-            let found = self.learned(number, listed.name, &statx);
             let full = take(&listed, &found);
             if full {
                 self.forget(found.attr.ino.0, 1);

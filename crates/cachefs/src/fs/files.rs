@@ -112,7 +112,7 @@ impl Fs {
         leaves_room(caller, access, at::reopen(dir.as_fd(), OFlags::PATH)?)?;
         let fd = self.at(parent, |_| create(caller, &dir, name, mode, flags))?;
         let statx = at::stat(&fd)?;
-        let node = self.nodes.learn(&statx, parent, name);
+        let node = self.nodes.learn(&statx, parent, name)?;
         self.nodes.opened(&node, access)?;
         let created = self.created(&node, access, File::new(fd));
         if created.is_err() {

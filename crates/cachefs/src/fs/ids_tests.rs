@@ -30,7 +30,7 @@ fn when_ids_are_scarce_unused_files_lose_theirs() {
     let (fs, tier, store) = serving(dir.path(), MOST);
     let mut found = at::stat_at(fs.path(ROOT).unwrap(), OsStr::new("file")).unwrap();
     found.stx_dev_minor += 1;
-    let node = fs.nodes().learn(&found, ROOT, OsStr::new("file"));
+    let node = fs.nodes().learn(&found, ROOT, OsStr::new("file")).unwrap();
     assert!(is_foreign(node.number));
     let of_node = fs.id(&node);
 
@@ -55,7 +55,7 @@ fn a_file_that_gets_an_id_during_a_change_keeps_no_block_from_before() {
     tier.id(DEV, 1);
     let mut found = at::stat(fs.path(ROOT).unwrap()).unwrap();
     found.stx_dev_minor += 1;
-    let node = fs.nodes().learn(&found, ROOT, OsStr::new("file"));
+    let node = fs.nodes().learn(&found, ROOT, OsStr::new("file")).unwrap();
     let mut key = None;
     fs.changing(&node, |none| {
         fs.give_up_ids();

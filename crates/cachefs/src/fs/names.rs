@@ -55,13 +55,16 @@ impl Fs {
     pub(super) fn look_up(&self, parent: u64, dir: &OwnedFd, name: &OsStr) -> io::Result<FoundNode> {
         let statx = at::stat_at(dir, name)?;
         self.nodes.may_serve(&statx)?;
-        Ok(self.learned(parent, name, &statx))
+        self.learned(parent, name, &statx)
     }
 
     /// Counts a lookup of the node that the kernel learns about.
-    pub(super) fn learned(&self, parent: u64, name: &OsStr, statx: &Statx) -> FoundNode {
-        let node = self.nodes.learn(statx, parent, name);
-        FoundNode { attr: attr_of(node.number, statx), generation: node.generation }
+    ///
+    /// # Errors
+    /// EXDEV for a directory that the kernel knows at another place.
+    pub(super) fn learned(&self, parent: u64, name: &OsStr, statx: &Statx) -> io::Result<FoundNode> {
+        let node = self.nodes.learn(statx, parent, name)?;
+        Ok(FoundNode { attr: attr_of(node.number, statx), generation: node.generation })
     }
 
     /// The kernel forgot `lookups` lookups of a node.

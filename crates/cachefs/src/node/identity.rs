@@ -7,7 +7,7 @@ pub struct Inode {
     pub dev: u64,
     /// `st_ino`.
     pub ino: u64,
-    /// Its birth in nanoseconds since 1970; 0: unknown, or it does not identify the inode.
+    /// Its birth in nanoseconds since 1970; 0: unknown, or it does not identify the inode. Then it is the last change of a link.
     pub born_ns: i128,
 }
 

@@ -6,7 +6,7 @@
 //! - [`Table`]: numbers, names, and the kernel's lookups of each node; pure
 //! - [`Node`], [`Descriptors`]: a node, and its open descriptors
 //! - [`Nodes`]: both together: from a number to a descriptor
-//! - `submounts`: other mounts inside, and which of them may be entered
+//! - `submounts`: other mounts inside, and which of them may be entered; `views`: directories that show at two places
 //! - [`Ledger`]: what the next worker needs
 //!
 //! # Limits
@@ -22,6 +22,7 @@ mod nodes;
 mod paths;
 mod submounts;
 mod table;
+mod views;
 
 pub use descriptors::{Access, Descriptors, Node, Writer};
 pub use identity::Inode;

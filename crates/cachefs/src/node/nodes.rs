@@ -3,26 +3,28 @@
 mod lost;
 mod walk;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use eke_linux::magic;
 use eke_model::units::Bytes;
-use rustix::fs::{OFlags, Statx, fstatfs};
+use rustix::fs::{AtFlags, FileType, OFlags, Statx, StatxFlags, fstatfs, statx};
 use rustix::io::Errno;
 
 use super::descriptors::Writer;
 use super::forgotten::{Forgotten, mount_of};
 use super::paths::Paths;
 use super::submounts::{RefusedMount, Submounts};
+use super::views::View;
 use super::{Access, DirEntry, Entry, Inode, Ledger, Node, ROOT, Table, is_foreign};
 use crate::backing::{File, Stamp, at, is_of_removed_subvolume};
+use crate::sync::lock;
 
 /// The nodes of a mount.
 #[derive(Debug)]
@@ -35,8 +37,13 @@ pub struct Nodes {
     device: u64,
     /// A node lies, or may lie, on another mount.
     any_elsewhere: AtomicBool,
+    /// Directories that were found at another place than where the kernel knows them.
+    left: Mutex<HashSet<u64>>,
     ledger: LedgerRef,
 }
+
+/// More are noted the next time.
+const MOST_LEFT: usize = 256;
 
 /// No directory is deeper. The names of moved directories may form a ring.
 const DEEPEST: usize = 1 << 16;
@@ -88,8 +95,9 @@ impl Nodes {
         node.descriptors().path = Some(Arc::new(root));
         let table = Table::new(Arc::new(node), Arc::clone(&ledger));
         let (paths, forgotten) = (Paths::within_limits(usize::MAX), Forgotten::default());
-        let (table, any_elsewhere) = (RwLock::new(table), AtomicBool::new(false));
-        Ok(Self { table, paths, forgotten, submounts, device, any_elsewhere, ledger: LedgerRef(ledger) })
+        let (table, any_elsewhere, left) = (RwLock::new(table), AtomicBool::new(false), Mutex::default());
+        let ledger = LedgerRef(ledger);
+        Ok(Self { table, paths, forgotten, submounts, device, any_elsewhere, left, ledger })
     }
 
     /// With descriptors of at most `most` nodes.
@@ -100,8 +108,7 @@ impl Nodes {
 
     /// Keeps descriptors of up to `most` nodes after the kernel has forgotten them, within the limit of open descriptors.
     pub fn remembering(mut self, most: usize) -> Self {
-        let root = self.read().get(ROOT).and_then(|root| root.descriptors().path.clone());
-        let mount = root.and_then(|root| mount_of(&root));
+        let mount = self.root().and_then(|root| mount_of(&root));
         self.forgotten = Forgotten::new(most.min(self.paths.most() / 2), mount);
         self
     }
@@ -119,32 +126,58 @@ impl Nodes {
     /// Checks that a found file may be served, by its mount.
     ///
     /// # Errors
-    /// EXDEV if that is stricter than the serving mount.
+    /// EXDEV if that is stricter than the serving mount, or shows a directory that is served at another place.
     pub fn may_serve(&self, found: &Statx) -> io::Result<()> {
-        self.may_enter(at::mount(found))
+        self.may_enter(at::mount(found), is(found, FileType::Directory))
     }
 
     /// On a kernel that does not report the mount of a name, nothing is refused here. The check is repeated on the opened
     /// descriptor, so such a file is listed and cannot be opened.
-    fn may_enter(&self, mount: Option<u64>) -> io::Result<()> {
-        let open = mount.is_none_or(|mount| self.submounts.are_open_to(mount));
-        if open { Ok(()) } else { Err(Errno::XDEV.into()) }
+    fn may_enter(&self, mount: Option<u64>, is_directory: bool) -> io::Result<()> {
+        let is_open = |mount| self.submounts.are_open_to(mount, is_directory, || self.place());
+        if mount.is_none_or(is_open) { Ok(()) } else { Err(Errno::XDEV.into()) }
     }
 
     /// The mounts inside the directory that are not served, as far as they are visible.
     pub fn refused(&self) -> Vec<RefusedMount> {
-        self.place().map_or_else(Vec::new, |dir| self.submounts.refused(&dir))
+        let Some((root, dir)) = self.root().zip(self.place()) else { return Vec::new() };
+        let is_file = |place: &Path| {
+            let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+            statx(&root, place, flags, StatxFlags::TYPE).is_ok_and(|found| !is(&found, FileType::Directory))
+        };
+        self.submounts.refused(&dir, is_file)
     }
 
-    /// The numbers of the mounts inside the directory.
-    pub fn mounts_inside(&self) -> BTreeSet<u64> {
-        self.place().map_or_else(BTreeSet::new, |dir| self.submounts.inside(&dir))
+    /// The known names of mount points inside whose mount came or went since the last call, or is served in another way since; true: one
+    /// that led to another file system, which went.
+    pub fn changed_points(&self) -> Vec<(DirEntry, bool)> {
+        let changed = self.place().map_or_else(BTreeMap::new, |dir| self.submounts.changed_points(&dir));
+        if changed.is_empty() {
+            return Vec::new();
+        }
+        let names = changed.keys().filter_map(|place| place.file_name()).collect();
+        let entries = self.read().entries_named(&names);
+        let known = entries.into_iter().filter_map(|(entry, is_elsewhere)| {
+            let went = changed.get(&self.place_of(entry.parent)?.join(&*entry.name))?;
+            Some((entry, is_elsewhere && *went))
+        });
+        known.collect()
+    }
+
+    /// The names of directories that were found at another place since the last call, and of all below: while the kernel knows them, they
+    /// are not served there. It goes through all nodes, if there is one.
+    pub fn take_left(&self) -> Vec<DirEntry> {
+        let left = std::mem::take(&mut *lock(&self.left));
+        if left.is_empty() { Vec::new() } else { self.read().entries_below(&left) }
     }
 
     /// The path of the backing directory.
     fn place(&self) -> Option<PathBuf> {
-        let root = self.read().get(ROOT).and_then(|root| root.descriptors().path.clone());
-        std::fs::read_link(at::link(root?.as_fd())).ok()
+        std::fs::read_link(at::link(self.root()?.as_fd())).ok()
+    }
+
+    fn root(&self) -> Option<Arc<OwnedFd>> {
+        self.read().get(ROOT).and_then(|root| root.descriptors().path.clone())
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -229,11 +262,15 @@ impl Nodes {
     }
 
     /// Counts a lookup by the kernel of a file of this directory.
-    pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> Arc<Node> {
+    ///
+    /// # Errors
+    /// EXDEV for a directory that the kernel knows at another place, where another mount shows it, or did.
+    pub fn learn(&self, statx: &Statx, parent: u64, name: &OsStr) -> io::Result<Arc<Node>> {
         let inode = self.inode(statx);
         self.part_from_removed(&inode);
         self.part_from_replaced(&inode, statx);
-        let node = self.write().learn(inode, DirEntry::new(parent, name));
+        let view = if is(statx, FileType::Directory) { self.submounts.view(at::mount(statx)) } else { None };
+        let node = self.learn_in_view(inode, DirEntry::new(parent, name), view)?;
         self.note_mount(&node, at::mount(statx));
         if node.is_elsewhere() && !self.is_elsewhere(parent) {
             self.place_of(parent).into_iter().for_each(|dir| self.submounts.note_point(dir.join(name)));
@@ -241,7 +278,21 @@ impl Nodes {
         if let Some(path) = self.forgotten.take(&node.inode) {
             self.put_shared(&node, path);
         }
-        node
+        Ok(node)
+    }
+
+    fn learn_in_view(&self, inode: Inode, entry: DirEntry, view: Option<View>) -> io::Result<Arc<Node>> {
+        let mut table = self.write();
+        if view.is_some_and(|view| !table.may_be_at(&inode, &entry, view)) {
+            let known = table.find(&inode).filter(|node| node.number != ROOT);
+            let mut left = lock(&self.left);
+            let has_room = left.len() < MOST_LEFT;
+            left.extend(known.filter(|_| has_room).map(|node| node.number));
+            return Err(Errno::XDEV.into());
+        }
+        let node = table.learn(inode, entry);
+        view.into_iter().for_each(|view| table.note_view(node.number, view));
+        Ok(node)
     }
 
     /// A snapshot in the place of a removed one has the same device, and its inodes have the same numbers and births. The inode that was
@@ -395,10 +446,18 @@ impl Nodes {
 }
 
 /// Where births change, nothing but the number tells inodes apart: a handle changes, too, when a file is copied up. What is open keeps its
-/// inode and so the number; of other files the stamp shows that the content is another.
+/// inode and so the number; of other files the stamp shows that the content is another. Not of a link, which no open compares: the kernel
+/// keeps its target as long as its inode. So one that has changed is another inode.
 fn inode(statx: &Statx, births_change: bool) -> Inode {
-    let born_ns = if births_change { 0 } else { Stamp::of(statx).born_ns };
+    let stamp = Stamp::of(statx);
+    let born_ns = if births_change { 0 } else { stamp.born_ns };
+    let is_link = born_ns == 0 && is(statx, FileType::Symlink);
+    let born_ns = if is_link { stamp.changed_ns } else { born_ns };
     Inode { dev: at::dev(statx), ino: statx.stx_ino, born_ns }
+}
+
+fn is(statx: &Statx, kind: FileType) -> bool {
+    FileType::from_raw_mode(statx.stx_mode.into()) == kind
 }
 
 fn open_file(node: &Node) -> Option<Arc<File>> {
@@ -423,7 +482,7 @@ fn open(path: &OwnedFd, access: Access) -> io::Result<Writer> {
         });
     }
     match open_to_write(path, OFlags::empty()) {
-        Err(e) if is(&e, Errno::PERM) => {
+        Err(e) if answers(&e, Errno::PERM) => {
             let (fd, readable) = open_to_write(path, OFlags::APPEND)?;
             Ok(Writer { file: Arc::new(File::appending(fd)), readable })
         }
@@ -434,14 +493,14 @@ fn open(path: &OwnedFd, access: Access) -> io::Result<Writer> {
 /// The second value is true if it can be read, too.
 fn open_to_write(path: &OwnedFd, how: OFlags) -> io::Result<(OwnedFd, bool)> {
     match at::reopen_at_once(path.as_fd(), OFlags::RDWR | how) {
-        Err(e) if is(&e, Errno::ACCESS) => {
+        Err(e) if answers(&e, Errno::ACCESS) => {
             Ok((at::reopen_at_once(path.as_fd(), OFlags::WRONLY | how)?, false))
         }
         other => Ok((other?, true)),
     }
 }
 
-fn is(error: &io::Error, errno: Errno) -> bool {
+fn answers(error: &io::Error, errno: Errno) -> bool {
     error.raw_os_error() == Some(errno.raw_os_error())
 }
 

@@ -1,5 +1,6 @@
 use std::fs;
 
+use eke_testkit::wait::wait_for;
 use rustix::fs::{CWD, Mode, openat};
 use tempfile::TempDir;
 
@@ -13,7 +14,7 @@ fn nodes(dir: &TempDir, most: usize) -> Nodes {
 
 fn learn(nodes: &Nodes, parent: &Arc<Node>, name: &str) -> Arc<Node> {
     let dir = nodes.path(parent).unwrap();
-    nodes.learn(&at::stat_at(dir, OsStr::new(name)).unwrap(), parent.number, OsStr::new(name))
+    nodes.learn(&at::stat_at(dir, OsStr::new(name)).unwrap(), parent.number, OsStr::new(name)).unwrap()
 }
 
 #[test]
@@ -92,4 +93,27 @@ fn a_directory_is_asked_about_case_until_it_has_told() {
     assert!(root.ignores_case(|| None), "unknown");
     assert!(!root.ignores_case(|| Some(false)));
     assert!(!root.ignores_case(|| panic!("it is known")));
+}
+
+/// As one in the place of a removed one, with its number: the kernel must not show the former one's target.
+#[test]
+fn a_link_without_birth_that_has_changed_is_another_inode() {
+    let dir = TempDir::new().unwrap();
+    let mut nodes = nodes(&dir, 64);
+    nodes.submounts = Submounts::new(None).over_overlay(true);
+    std::os::unix::fs::symlink("target", dir.path().join("link")).unwrap();
+    fs::File::create_new(dir.path().join("file")).unwrap();
+    let root = nodes.get(ROOT).unwrap();
+    let generations = || ["link", "file"].map(|name| learn(&nodes, &root, name).generation);
+    assert_eq!([generations(), generations()], [[0, 0], [0, 0]]);
+    // Times are those of the last tick of a clock.
+    wait_for("another time of change", || {
+        for name in ["link", "file"] {
+            let (owner, link) = (rustix::process::geteuid(), rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+            rustix::fs::chownat(CWD, dir.path().join(name), Some(owner), None, link).unwrap();
+        }
+        let [link, file] = generations();
+        assert_eq!(file, 0);
+        link == 1
+    });
 }

@@ -2,12 +2,12 @@
 //!
 //! The kernel stores `nosuid`, `nodev`, `noexec` and `nosymfollow` per mount, and eke's is one mount with its own flags. So
 //! nothing on a stricter mount is served: a lookup gets `EXDEV`. The kernel's own file systems are not served either: their
-//! answers depend on the process that opens a file, which would be the worker.
+//! answers depend on the process that opens a file, which would be the worker. Nor is the second view of a directory (`views`).
 //!
 //! Flags change, and mounts come and go. So the kernel's list is read again after each change of it; but only for names on
 //! another mount than the directory itself.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 use eke_linux::parse::mountinfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::views::{Tree, View, is_nfs};
 use crate::sync::lock;
 
 const LIST: &str = "/proc/self/mountinfo";
@@ -84,8 +85,26 @@ pub(super) struct Submounts {
 struct MountList {
     /// poll(2) on it reports changes of the list.
     changes: Option<File>,
-    mounts: HashMap<u64, mountinfo::Mount>,
+    /// In the order of mounting.
+    order: Vec<u64>,
+    mounts: HashMap<u64, (mountinfo::Mount, View)>,
     read: bool,
+    /// The last number of a view.
+    last_view: View,
+    /// Second views and the places of the first ones, once they were asked for.
+    second_views: Option<HashMap<u64, PathBuf>>,
+    /// The mount points inside, when they were compared last.
+    points: BTreeSet<Point>,
+}
+
+/// A mount point inside, and how what is mounted there is served.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Point {
+    /// Its path below the directory.
+    place: PathBuf,
+    mount: u64,
+    flags: String,
+    is_second: bool,
 }
 
 impl Submounts {
@@ -104,6 +123,7 @@ impl Submounts {
     /// From now on served by this mount, whose flags count.
     pub fn served_by(&self, mount: u64) {
         self.served.store(mount, Relaxed);
+        self.list().second_views = None;
     }
 
     /// True for another mount than that of the directory itself. A subvolume of btrfs is on the same one, though its device is another.
@@ -120,7 +140,7 @@ impl Submounts {
             list.read = false;
         }
         list.renew();
-        list.mounts.get(&other).is_some_and(|mount| mount.kind == OVERLAY)
+        list.mount(other).is_some_and(|mount| mount.kind == OVERLAY)
     }
 
     /// True if something is mounted at this name of the directory that `parent` returns, a path below the served one. No system call, and no
@@ -139,12 +159,11 @@ impl Submounts {
     pub fn devices(&self, dir: &Path) -> HashSet<String> {
         let mut list = self.list();
         list.renew();
-        let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
-        inside.filter(|m| self.is_inside(&list, m)).map(|m| m.device.clone()).collect()
+        self.all_inside(&list, dir).map(|m| m.device.clone()).collect()
     }
 
-    /// True if files on this mount may be served.
-    pub fn are_open_to(&self, mount: u64) -> bool {
+    /// True if what was found on this mount may be served. A directory may not be on a second view; `dir` is the path of the served one.
+    pub fn are_open_to(&self, mount: u64, is_directory: bool, dir: impl FnOnce() -> Option<PathBuf>) -> bool {
         if !self.is_other(mount) {
             return true;
         }
@@ -156,31 +175,84 @@ impl Submounts {
             list.renew();
         }
         // A mount that is in no list was unmounted lazily.
-        list.mounts.get(&mount).is_some_and(|inner| self.why_not(&list, inner).is_none())
+        let is_open = list.mount(mount).is_some_and(|inner| self.why_not(&list, inner).is_none());
+        is_open && !(is_directory && self.second_views(&mut list, dir).contains_key(&mount))
     }
 
-    /// The mounts inside the directory, which is at `dir`, that are not served.
-    pub fn refused(&self, dir: &Path) -> Vec<RefusedMount> {
+    /// What this mount shows. `None`: it is not known.
+    pub fn view(&self, mount: Option<u64>) -> Option<View> {
+        let mount = mount?;
+        if !self.is_other(mount) {
+            return Some(View::HOME);
+        }
+        Some(self.list().mounts.get(&mount)?.1)
+    }
+
+    /// The mounts inside the directory, which is at `dir`, that are not served. `is_file` tells it of what is at a path below it.
+    pub fn refused(&self, dir: &Path, is_file: impl Fn(&Path) -> bool) -> Vec<RefusedMount> {
         let mut list = self.list();
         list.renew();
-        let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
-        let inside = inside.filter(|m| m.kind != AUTOFS && self.is_inside(&list, m));
-        let refused = inside
-            .filter_map(|m| Some(RefusedMount { place: m.place.clone(), why: self.why_not(&list, m)? }));
+        self.second_views(&mut list, || Some(dir.to_owned()));
+        let second = list.second_views.as_ref();
+        let why_second = |m: &mountinfo::Mount| {
+            let first = second?.get(&m.id)?;
+            // A path that leads through other mounts, or to a server, may hang.
+            let is_at_hand = Some(m.parent) == self.home && !is_nfs(m);
+            let is_file = is_at_hand && m.place.strip_prefix(dir).is_ok_and(&is_file);
+            (!is_file).then(|| format!("it shows a directory that is served at {}, too", first.display()))
+        };
+        let why = |m: &mountinfo::Mount| self.why_not(&list, m).or_else(|| why_second(m));
+        let inside = self.all_inside(&list, dir).filter(|m| m.kind != AUTOFS);
+        let refused = inside.filter_map(|m| Some(RefusedMount { place: m.place.clone(), why: why(m)? }));
         let mut refused: Vec<_> = refused.collect();
         refused.sort_by(|a, b| a.place.cmp(&b.place));
         refused
     }
 
-    /// The numbers of the mounts inside the directory, which is at `dir`. Another mount of another place has another number.
-    pub fn inside(&self, dir: &Path) -> BTreeSet<u64> {
+    /// The mount points inside the directory, which is at `dir`, whose mount came or went since the last call, or is served in another
+    /// way since: by their paths below it; true: it went.
+    pub fn changed_points(&self, dir: &Path) -> BTreeMap<PathBuf, bool> {
         let mut list = self.list();
         list.renew();
-        let inside = list.mounts.values().filter(|m| m.place != dir && m.place.starts_with(dir));
-        let inside: Vec<_> = inside.filter(|m| self.is_inside(&list, m)).collect();
-        let places = inside.iter().filter_map(|m| m.place.strip_prefix(dir).ok());
-        self.points.replace(places.map(Path::to_owned).collect());
-        inside.iter().map(|m| m.id).collect()
+        let second = self.second_views(&mut list, || Some(dir.to_owned())).clone();
+        let point = |m: &mountinfo::Mount| {
+            let (place, flags) = (m.place.strip_prefix(dir).ok()?.to_owned(), m.flags.clone());
+            Some(Point { place, mount: m.id, flags, is_second: second.contains_key(&m.id) })
+        };
+        let now: BTreeSet<Point> = self.all_inside(&list, dir).filter_map(point).collect();
+        self.points.replace(now.iter().map(|point| point.place.clone()).collect());
+        let mut changed = BTreeMap::new();
+        for point in list.points.symmetric_difference(&now) {
+            let is_there = now.iter().any(|now| (&now.place, now.mount) == (&point.place, point.mount));
+            *changed.entry(point.place.clone()).or_default() |= !is_there;
+        }
+        list.points = now;
+        changed
+    }
+
+    /// The mounts inside, in the order of mounting.
+    fn all_inside<'a>(
+        &'a self,
+        list: &'a MountList,
+        dir: &'a Path,
+    ) -> impl Iterator<Item = &'a mountinfo::Mount> {
+        list.all().filter(move |m| m.place != dir && m.place.starts_with(dir) && self.is_inside(list, m))
+    }
+
+    fn second_views<'a>(
+        &self,
+        list: &'a mut MountList,
+        dir: impl FnOnce() -> Option<PathBuf>,
+    ) -> &'a HashMap<u64, PathBuf> {
+        if list.second_views.is_none() {
+            let found = dir().and_then(|dir| {
+                let home = list.mount(self.home?)?;
+                let tree = Tree { home, dir: &dir, inside: self.all_inside(list, &dir).collect() };
+                Some(tree.second_views(|mount| self.why_not(list, mount).is_none()))
+            });
+            list.second_views = Some(found.unwrap_or_default());
+        }
+        list.second_views.get_or_insert_default()
     }
 
     fn list(&self) -> MutexGuard<'_, MountList> {
@@ -188,8 +260,8 @@ impl Submounts {
     }
 
     fn why_not(&self, list: &MountList, inner: &mountinfo::Mount) -> Option<String> {
-        let outer = list.mounts.get(&self.served.load(Relaxed));
-        let outer = outer.or_else(|| list.mounts.get(&self.home?));
+        let outer = list.mount(self.served.load(Relaxed));
+        let outer = outer.or_else(|| list.mount(self.home?));
         let why = why_not(inner, outer.map_or("", |outer| outer.flags.as_str()));
         why.or_else(|| {
             let is_view = has(&inner.flags, "ro") && self.is_served_writable(list, &inner.device);
@@ -200,7 +272,7 @@ impl Submounts {
     /// A file has one node, whatever mount it was reached by, and so one descriptor.
     fn is_served_writable(&self, list: &MountList, device: &str) -> bool {
         let served = |m: &&mountinfo::Mount| Some(m.id) == self.home || self.is_inside(list, m);
-        list.mounts.values().filter(|m| m.device == device && !has(&m.flags, "ro")).any(|m| served(&m))
+        list.all().filter(|m| m.device == device && !has(&m.flags, "ro")).any(|m| served(&m))
     }
 
     /// True if it lies on the directory's mount, directly or on others, and not on the mount that serves it.
@@ -210,7 +282,7 @@ impl Submounts {
             if Some(at.parent) == self.home {
                 return true;
             }
-            match list.mounts.get(&at.parent) {
+            match list.mount(at.parent) {
                 Some(parent) if parent.id != self.served.load(Relaxed) => at = parent,
                 _ => return false,
             }
@@ -239,6 +311,15 @@ fn has(flags: &str, flag: &str) -> bool {
 }
 
 impl MountList {
+    fn mount(&self, id: u64) -> Option<&mountinfo::Mount> {
+        self.mounts.get(&id).map(|(mount, _)| mount)
+    }
+
+    /// In the order of mounting.
+    fn all(&self) -> impl Iterator<Item = &mountinfo::Mount> {
+        self.order.iter().filter_map(|id| self.mount(*id))
+    }
+
     /// Reads the list if it may have changed. The descriptor is opened before the first reading, so that no change is
     /// missed.
     fn renew(&mut self) {
@@ -250,10 +331,27 @@ impl MountList {
             }
         };
         if changed || !self.read {
-            let text = std::fs::read(LIST).unwrap_or_default();
-            self.mounts = mountinfo::parse(&text).into_iter().map(|m| (m.id, m)).collect();
-            self.read = true;
+            self.replace(&std::fs::read(LIST).unwrap_or_default());
         }
+    }
+
+    /// A mount at the place of the former one with its number shows the same.
+    fn replace(&mut self, text: &[u8]) {
+        let before = std::mem::take(&mut self.mounts);
+        self.order.clear();
+        for mount in mountinfo::parse(text) {
+            let same = |m: &mountinfo::Mount| {
+                (&m.device, m.parent, &m.place) == (&mount.device, mount.parent, &mount.place)
+            };
+            let view = before.get(&mount.id).filter(|(m, _)| same(m)).map(|(_, view)| *view);
+            let view = view.unwrap_or_else(|| {
+                self.last_view = self.last_view.next();
+                self.last_view
+            });
+            self.order.push(mount.id);
+            self.mounts.insert(mount.id, (mount, view));
+        }
+        (self.read, self.second_views) = (true, None);
     }
 }
 
@@ -318,110 +416,5 @@ fn bit(name: &OsStr) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mount(kind: &str, flags: &str) -> mountinfo::Mount {
-        let text = format!("7 1 0:9 / /srv/in {flags} shared:1 - {kind} none rw\n");
-        mountinfo::parse(text.as_bytes()).remove(0)
-    }
-
-    #[test]
-    fn a_mount_that_is_as_strict_or_looser_may_be_entered() {
-        let why = |flags, outer| why_not(&mount("tmpfs", flags), outer);
-        assert_eq!(why("rw,relatime", "rw"), None);
-        assert_eq!(why("rw,relatime", "rw,nosuid"), None);
-        assert_eq!(why("ro,nosuid,nodev", "rw,nodev,nosuid"), None);
-    }
-
-    #[test]
-    fn a_stricter_one_may_not() {
-        let why = |flags: &str, outer| why_not(&mount("tmpfs", flags), outer).unwrap();
-        assert_eq!(why("rw,nosuid,noexec", "rw,noexec"), "it is nosuid, and this cache's mount is not");
-        for flag in FLAGS {
-            assert!(why(&format!("rw,{flag}"), "rw").contains(flag));
-        }
-    }
-
-    #[test]
-    fn the_kernels_own_file_systems_may_not() {
-        assert!(why_not(&mount("proc", "rw"), "rw").is_some_and(|why| why.starts_with("proc answers")));
-        assert!(is_kernels("cgroup2") && !is_kernels("ext4") && !is_kernels("overlay"));
-    }
-
-    #[test]
-    fn a_read_only_view_of_files_that_are_served_writable_may_not() {
-        let submounts = Submounts::new(Some(1));
-        let text = "1 0 8:0 / / rw - ext4 a rw\n2 1 8:0 /data /d/view ro - ext4 a rw\n3 1 8:1 / /d/other ro - ext4 b rw\n\
-            4 1 0:5 / /d/net rw - autofs x rw\n";
-        let mounts = mountinfo::parse(text.as_bytes());
-        *submounts.list() = MountList {
-            changes: File::open(LIST).ok(),
-            mounts: mounts.into_iter().map(|m| (m.id, m)).collect(),
-            read: true,
-        };
-        assert_eq!([2, 3, 4].map(|id| submounts.are_open_to(id)), [false, true, false]);
-        let refused = submounts.refused(Path::new("/d"));
-        assert_eq!(refused.iter().map(|r| r.place.as_path()).collect::<Vec<_>>(), [Path::new("/d/view")]);
-        assert!(refused[0].why.contains("read-only view"), "{refused:?}");
-    }
-
-    #[test]
-    fn mounts_on_the_serving_mount_are_not_inside_the_directory() {
-        let submounts = Submounts::new(Some(1));
-        submounts.served_by(5);
-        let text = "1 0 8:0 / / rw - ext4 a rw\n5 1 0:3 / /d rw - fuse.eke-cache /d rw\n\
-            6 5 0:4 / /d/on rw,nosuid - tmpfs t rw\n7 1 0:5 / /d/in rw,nosuid - tmpfs t rw\n\
-            8 7 0:6 / /d/in/in rw,nodev - tmpfs t rw\n9 1 0:7 / /dd rw,nosuid - tmpfs t rw\n";
-        let mounts = mountinfo::parse(text.as_bytes());
-        *submounts.list() = MountList {
-            changes: File::open(LIST).ok(),
-            mounts: mounts.into_iter().map(|m| (m.id, m)).collect(),
-            read: true,
-        };
-        let places: Vec<_> = submounts.refused(Path::new("/d")).into_iter().map(|r| r.place).collect();
-        assert_eq!(places, [Path::new("/d/in"), Path::new("/d/in/in")]);
-        assert_eq!(submounts.inside(Path::new("/d")), BTreeSet::from([7, 8]));
-        let at = |parent: &'static str| move || Some(PathBuf::from(parent));
-        assert!(
-            submounts.is_point(at(""), OsStr::new("in")) && submounts.is_point(at("in"), OsStr::new("in"))
-        );
-        assert!(
-            !submounts.is_point(at("other"), OsStr::new("in"))
-                && !submounts.is_point(|| None, OsStr::new("in"))
-        );
-        assert!(["on", "dd", "d"].iter().all(|name| !submounts.is_point(at(""), OsStr::new(name))));
-        assert_eq!(submounts.devices(Path::new("/d")), HashSet::from(["0:5", "0:6"].map(str::to_owned)));
-        assert!(submounts.is_other(7) && !submounts.is_other(1));
-    }
-
-    #[test]
-    fn births_change_on_an_overlay_alone() {
-        let submounts = |is_overlay| {
-            let submounts = Submounts::new(Some(1)).over_overlay(is_overlay);
-            let text = "1 0 8:0 / / rw - any a rw\n2 1 0:3 / /d/o rw - overlay o rw\n3 1 8:1 / /d/e rw - ext4 b rw\n";
-            *submounts.list() = MountList {
-                changes: File::open(LIST).ok(),
-                mounts: mountinfo::parse(text.as_bytes()).into_iter().map(|m| (m.id, m)).collect(),
-                read: true,
-            };
-            submounts
-        };
-        let (overlay, plain) = (submounts(true), submounts(false));
-        let of = |submounts: &Submounts| {
-            [Some(1), Some(2), Some(3), None].map(|mount| submounts.births_change(mount))
-        };
-        assert_eq!(of(&overlay), [true, true, false, true]);
-        assert_eq!(of(&plain), [false, true, false, false]);
-    }
-
-    #[test]
-    fn a_point_is_known_until_it_is_replaced() {
-        let (points, all) = (Points::default(), ["a", "b", "mnt", ""].map(OsStr::new));
-        assert!(!all.iter().any(|name| points.is_any(name)));
-        points.add("some/mnt".into());
-        assert_eq!(all.map(|name| points.is_any(name)), [false, false, true, false]);
-        points.replace(["a", "x/b"].map(PathBuf::from).into());
-        assert_eq!(all.map(|name| points.is_any(name)), [true, true, false, false]);
-    }
-}
+#[path = "submounts_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ use eke_model::units::Bytes;
 use rustix::fs::{major, minor};
 
 use super::identity::Inode;
+use super::views::View;
 use super::{Entry, Ledger, Node};
 use crate::footprint::{allocated, map};
 
@@ -58,6 +59,8 @@ struct NodeRecord {
     unsure: bool,
     /// The number of known names in it.
     pins: u64,
+    /// Where a directory was found last; `None`: not by this worker.
+    view: Option<View>,
 }
 
 impl NodeRecord {
@@ -96,7 +99,8 @@ impl Table {
     /// With only the root.
     pub fn new(root: Arc<Node>, ledger: Arc<dyn Ledger>) -> Self {
         let inode = root.inode;
-        let known = NodeRecord { node: root, names: Vec::new(), lookups: 1, unsure: false, pins: 0 };
+        let known =
+            NodeRecord { node: root, names: Vec::new(), lookups: 1, unsure: false, pins: 0, view: None };
         Self {
             nodes: HashMap::from([(ROOT, known)]),
             numbers: HashMap::from([((inode.dev, inode.ino), ROOT)]),
@@ -130,10 +134,9 @@ impl Table {
 
     /// All nodes, and their known names, without nodes and directories that lie elsewhere. A mount point's own name is among them.
     pub fn all(&self) -> (Vec<u64>, Vec<DirEntry>) {
-        let is_here = |number: &u64| self.nodes.get(number).is_none_or(|known| !known.node.is_elsewhere());
         let names = self.nodes.values().flat_map(|known| known.names.iter());
-        let names = names.filter(|name| is_here(&name.parent)).cloned();
-        (self.nodes.keys().copied().filter(is_here).collect(), names.collect())
+        let names = names.filter(|name| self.is_here(name.parent)).cloned();
+        (self.nodes.keys().copied().filter(|number| self.is_here(*number)).collect(), names.collect())
     }
 
     /// The number of nodes.
@@ -155,6 +158,66 @@ impl Table {
         self.nodes.is_empty()
     }
 
+    /// False for a directory that the kernel knows at another place, as another mount shows it there: it would move that, and what works
+    /// in it, to this one (`views`).
+    pub(super) fn may_be_at(&self, inode: &Inode, entry: &DirEntry, view: View) -> bool {
+        let node = self.find(inode).filter(|node| !node.is_gone());
+        let Some((node, known)) = node.and_then(|node| Some((node.number, self.nodes.get(&node.number)?)))
+        else {
+            return true;
+        };
+        if node == ROOT {
+            return false;
+        }
+        let is_forgotten = known.lookups == 0 && !known.unsure;
+        // No other view shows what the directory's own mount has.
+        let is_same = known.view.map_or(view == View::HOME, |known| known == view);
+        is_forgotten || is_same || known.names.contains(entry)
+    }
+
+    /// Notes what shows a directory.
+    pub(super) fn note_view(&mut self, number: u64, view: View) {
+        if let Some(known) = self.nodes.get_mut(&number) {
+            known.view = Some(view);
+        }
+    }
+
+    /// The known entries with one of these names, but for those in directories that lie elsewhere; true: the node itself does.
+    pub(super) fn entries_named(&self, names: &HashSet<&OsStr>) -> Vec<(DirEntry, bool)> {
+        let entries = self.nodes.values().flat_map(|known| known.names.iter().map(move |name| (known, name)));
+        let named = entries.filter(|(_, entry)| names.contains(&*entry.name) && self.is_here(entry.parent));
+        named.map(|(known, entry)| (entry.clone(), known.node.is_elsewhere())).collect()
+    }
+
+    /// The known entries of these directories, and of all below.
+    pub(super) fn entries_below(&self, tops: &HashSet<u64>) -> Vec<DirEntry> {
+        let mut is_below: HashMap<u64, bool> = tops.iter().map(|top| (*top, true)).collect();
+        let (mut way, mut found) = (Vec::new(), Vec::new());
+        for (number, known) in &self.nodes {
+            let mut at = *number;
+            let below = loop {
+                // The names of moved directories may form a ring.
+                let seen = is_below.get(&at).copied().or((way.len() > self.nodes.len()).then_some(false));
+                if let Some(below) = seen {
+                    break below;
+                }
+                way.push(at);
+                match self.nodes.get(&at).and_then(|known| known.names.last()) {
+                    Some(name) => at = name.parent,
+                    None => break false,
+                }
+            };
+            is_below.extend(way.drain(..).map(|number| (number, below)));
+            found.extend(known.names.iter().filter(|_| below).cloned());
+        }
+        found
+    }
+
+    /// False for a node that lies elsewhere.
+    fn is_here(&self, number: u64) -> bool {
+        self.nodes.get(&number).is_none_or(|known| !known.node.is_elsewhere())
+    }
+
     /// Counts a lookup of this inode by this name.
     pub fn learn(&mut self, inode: Inode, entry: DirEntry) -> Arc<Node> {
         let number = self.number(&inode);
@@ -168,6 +231,7 @@ impl Table {
             lookups: 0,
             unsure: false,
             pins: 0,
+            view: None,
         });
         known.lookups += 1;
         known.node.doubtful.store(false, Relaxed);
@@ -212,7 +276,7 @@ impl Table {
         let Some(known) = self.nodes.get_mut(&number) else { return };
         let node = Arc::new(Node::new(number, inode, known.node.generation + 1));
         node.take_opens(&known.node);
-        known.node = node;
+        (known.node, known.view) = (node, None);
         let names = std::mem::take(&mut known.names);
         self.names_bytes -= names.iter().map(memory_of).sum::<usize>();
         names.iter().for_each(|p| self.unpin(p.parent));
@@ -371,7 +435,7 @@ impl Table {
             // The earlier worker knew; this one asks at the next open.
             node.set_mapped(true);
             let pins = self.nodes.get(&number).map_or(0, |k| k.pins);
-            let known = NodeRecord { node, names: Vec::new(), lookups: 0, unsure: true, pins };
+            let known = NodeRecord { node, names: Vec::new(), lookups: 0, unsure: true, pins, view: None };
             let before = self.nodes.insert(number, known);
             self.names_bytes -= before.iter().flat_map(|k| &k.names).map(memory_of).sum::<usize>();
         }

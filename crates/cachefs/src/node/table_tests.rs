@@ -91,6 +91,58 @@ fn a_number_that_is_used_again_has_another_generation_and_goes_on_counting() {
 }
 
 #[test]
+fn a_directory_that_the_kernel_knows_is_not_found_by_another_mount_elsewhere() {
+    let mut table = table(Arc::new(NoLedger));
+    let (dir, first) = (inode(12, 1), View::HOME.next());
+    let (pub1, pub2, second) = (entry(10, "pub"), entry(11, "pub"), first.next());
+    assert!(table.may_be_at(&dir, &pub1, first), "it is not known");
+    table.learn(dir, pub1.clone());
+    table.note_view(12, first);
+    assert!(!table.may_be_at(&dir, &pub2, second) && !table.may_be_at(&dir, &pub2, View::HOME));
+    assert!(table.may_be_at(&dir, &pub2, first), "it was renamed");
+    assert!(table.may_be_at(&dir, &pub1, second), "it was mounted again at the same place");
+    assert!(!table.may_be_at(&inode(2, 1), &pub2, View::HOME), "the root has no other place");
+    assert!(table.may_be_at(&inode(12, 2), &pub2, second), "the number was used again");
+    table.learn(inode(13, 1), entry(12, "in"));
+    table.forget(12, 1);
+    assert!(table.may_be_at(&dir, &pub2, second), "the kernel has forgotten it");
+
+    table.restore(&known(20, 10, "of a dead worker"));
+    let restored = |view| table.may_be_at(&inode(20, 1), &pub2, view);
+    assert_eq!([View::HOME, first].map(restored), [true, false]);
+    assert!(table.may_be_at(&inode(20, 1), &entry(10, "of a dead worker"), first));
+}
+
+#[test]
+fn entries_are_found_by_their_names() {
+    let mut table = table(Arc::new(NoLedger));
+    for (n, name) in ["a", "b", "a"].into_iter().enumerate() {
+        table.learn(inode(12 + n as u64, 1), entry(10 + n as u64, name));
+    }
+    table.get(14).unwrap().set_elsewhere(true);
+    let mut found = table.entries_named(&HashSet::from([OsStr::new("a"), OsStr::new("c")]));
+    found.sort_by_key(|(entry, _)| entry.parent);
+    assert_eq!(found, [(entry(10, "a"), false), (entry(12, "a"), true)]);
+}
+
+#[test]
+fn entries_below_directories_are_found_also_if_names_form_a_ring() {
+    let mut table = table(Arc::new(NoLedger));
+    for (number, parent, name) in
+        [(12, ROOT, "a"), (13, 12, "b"), (14, 13, "c"), (15, ROOT, "d"), (16, 17, "e"), (17, 16, "f")]
+    {
+        table.learn(inode(number, 1), entry(parent, name));
+    }
+    let below = |top: u64| {
+        let found = table.entries_below(&HashSet::from([top]));
+        let mut names: Vec<_> = found.iter().map(|entry| entry.name.to_str().unwrap()).collect();
+        names.sort_unstable();
+        names.concat()
+    };
+    assert_eq!([12, 13, 15, 17, 99].map(below), ["abc", "bc", "d", "ef", ""]);
+}
+
+#[test]
 fn an_inode_with_the_device_and_number_of_a_removed_one_gets_a_number_of_its_own() {
     let mut table = table(Arc::new(NoLedger));
     let there = Inode { dev: DEV + 1, ..inode(256, 5) };

@@ -96,6 +96,10 @@ fn arguments(program: &Path, config: Option<&str>, log: &Path, newer: &[&str]) -
     let mut all = ["--quiet", "--collect", "--no-ask-password", &unit].map(str::to_owned).to_vec();
     all.extend(PROPERTIES.iter().chain(newer).map(|property| format!("--property={property}")));
     all.push(format!("--property=StandardError=append:{log}"));
+    // As in the unit. systemd takes quotes and backslashes apart.
+    let eke = Path::new(program).with_file_name("eke");
+    let eke = eke.to_str().filter(|path| !path.contains(['"', '\\', '%']));
+    all.extend(eke.map(|eke| format!("--property=ExecStopPost=-\"{eke}\" lab let-go")));
     all.extend(["--".to_owned(), program.to_owned()]);
     if let Some(config) = config {
         all.extend(["--config".to_owned(), config?.to_owned()]);
@@ -178,6 +182,7 @@ mod tests {
         let of = |config| arguments(Path::new("/opt/a b/eke-agent"), config, Path::new("/run/log"), &[]);
         let all = of(Some("/root/my eke.toml")).unwrap();
         assert_eq!(all[all.len() - 4..], ["--", "/opt/a b/eke-agent", "--config", "/root/my eke.toml"]);
+        assert!(all.contains(&"--property=ExecStopPost=-\"/opt/a b/eke\" lab let-go".to_owned()), "{all:?}");
         let relative = of(Some("eke.toml")).unwrap();
         assert!(relative.last().is_some_and(|file| file.starts_with('/') && file.ends_with("/eke.toml")));
         assert_eq!(of(Some("/root/$HOME.toml")), None);

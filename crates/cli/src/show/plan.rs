@@ -42,7 +42,8 @@ fn sample(document: &Document) -> String {
     let p = &m.pages;
     let share = |n: u64| 100.0 * n as f64 / p.sampled.max(1) as f64;
     let kind = if m.estimated { "Estimated in user space" } else { "Measured" };
-    let kind = document.stored_s.map_or(kind.to_owned(), |age_s| stored(kind, m.unix_s, age_s));
+    let kind = if m.at_boot { format!("{kind} at boot") } else { kind.to_owned() };
+    let kind = document.stored_s.map_or(kind.clone(), |age_s| stored(&kind, m, age_s));
     let of = match p.processes {
         0 if p.sampled > 0 => "eke's own program, because no process may be read,".to_owned(),
         n => format!("{n} processes of this machine"),
@@ -57,13 +58,13 @@ fn sample(document: &Document) -> String {
 }
 
 /// Nothing is measured at boot: few programs run then.
-fn stored(kind: &str, unix_s: u64, age_s: u64) -> String {
-    let when = match (unix_s, age_s) {
+fn stored(kind: &str, measured: &Measured, age_s: u64) -> String {
+    let when = match (measured.unix_s, age_s) {
         // a machine without a clock of its own may boot in the past
         (0, _) | (_, 0) => "an earlier time".to_owned(),
         _ => format!("{} ago", time(age_s)),
     };
-    format!("These are stored numbers of {when}, the last on this kernel. {kind}")
+    format!("These are stored numbers of {when}, on Linux {}. {kind}", measured.kernel)
 }
 
 fn table(document: &Document) -> String {
@@ -227,10 +228,14 @@ mod tests {
 
     #[test]
     fn stored_numbers_are_not_passed_off_as_new_ones() {
-        let old = stored("Measured", 1_000_000, 3 * 86_400);
-        assert_eq!(old, "These are stored numbers of 3 days ago, the last on this kernel. Measured");
-        let unknown = "These are stored numbers of an earlier time, the last on this kernel. Measured";
-        assert_eq!(stored("Measured", 0, 1_700_000_000), unknown, "not dated");
-        assert_eq!(stored("Measured", 1_700_000_000, 0), unknown, "the clock went backwards");
+        let stored = |unix_s, age_s| {
+            let measured = Measured { kernel: "6.12.3".into(), unix_s, ..Measured::default() };
+            stored("Measured", &measured, age_s)
+        };
+        let old = stored(1_000_000, 3 * 86_400);
+        assert_eq!(old, "These are stored numbers of 3 days ago, on Linux 6.12.3. Measured");
+        let unknown = "These are stored numbers of an earlier time, on Linux 6.12.3. Measured";
+        assert_eq!(stored(0, 1_700_000_000), unknown, "not dated");
+        assert_eq!(stored(1_700_000_000, 0), unknown, "the clock went backwards");
     }
 }

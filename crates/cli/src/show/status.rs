@@ -47,7 +47,7 @@ pub fn row(out: &mut String, name: &str, text: &str) {
 fn headline(s: &Snapshot) -> String {
     let what = match (s.applied, s.backend.as_str()) {
         (true, "none") => {
-            "eke's plan is applied, but no compressed swap is on; `eke up` swaps eke's on again".into()
+            "eke's plan is applied, but no compressed swap is on; `eke up` swaps eke's on again, or says that it is gone: then `eke down` and `eke up` set it up again".into()
         }
         (true, backend) => format!("eke's plan is applied: {backend}"),
         (false, "none") => "nothing is applied, and there is no compressed swap".into(),

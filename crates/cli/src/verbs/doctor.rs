@@ -1,5 +1,7 @@
 //! `eke doctor`: what this kernel supports, each line with its reason.
 
+use std::collections::BTreeSet;
+
 use eke_apply::knob;
 use eke_linux::parse::lru_gen;
 use eke_linux::parse::release::version;
@@ -68,6 +70,7 @@ fn lines(context: &Context, facts: &Facts, agent: Line) -> Vec<Line> {
     lines.push(source_line("launches are seen", &PREFETCH));
     lines.push(source_line("disks are measured", &IO));
     lines.extend(super::cache::fuse::Fuse::host(&context.root).lines());
+    lines.extend(super::link::beyond_policy(context).map(|beyond| link_line(&beyond)));
     lines.extend(found_lines(facts));
     for missing in &facts.missing {
         if !lines.iter().any(|l| l.what == missing.what) {
@@ -129,6 +132,15 @@ fn source_line(what: &str, daemon: &Program) -> Line {
         Err(e) => (false, format!("{} cannot be started: {e}", program.display()).into()),
     };
     line(what, available, why.trim(), why.trim())
+}
+
+fn link_line(beyond: &BTreeSet<String>) -> Line {
+    let names: Vec<&str> = beyond.iter().map(String::as_str).collect();
+    let why = format!(
+        "blocks in /etc/ssh/ssh_config.d/50-eke-link.conf go beyond the rest of ssh's configuration ({}): `sudo eke link --undo`, or measure again",
+        names.join(", ")
+    );
+    line("ciphers of `eke link`", beyond.is_empty(), "within the rest of ssh's configuration", why)
 }
 
 fn zram_lines(facts: &Facts) -> Vec<Line> {

@@ -13,6 +13,7 @@ mod enable;
 mod files;
 mod io;
 mod laboratory;
+mod let_go;
 mod link;
 mod ltsp;
 mod metrics;
@@ -186,6 +187,7 @@ pub fn run(args: Args) -> Outcome {
         Some(Verb::Schema { name }) => crate::schema::print(name.as_deref()),
         Some(Verb::Lab(Lab::LinkEnd)) => link::end(),
         Some(Verb::Lab(Lab::Retrain { end_with })) => retrain::run(&context, &end_with),
+        Some(Verb::Lab(Lab::LetGo)) => let_go::run(&context),
         Some(Verb::Lab(Lab::Other(words))) => laboratory::run(&context, &["lab"], &words),
         Some(Verb::Stressor { spec }) => {
             Ok(eke_present::exit::Status::Of(eke_sandbox::stressor::program(&spec)))

@@ -82,6 +82,16 @@ pub enum Effort {
 
 /// Probes, measures and decides.
 pub fn make(context: &Context, overrides: &decide::Overrides, effort: Effort) -> Outcome<documents::Plan> {
+    let (facts, measured) = measured(context, overrides, effort)?;
+    decided(context, overrides, facts, measured, None)
+}
+
+/// Probes and measures.
+pub fn measured(
+    context: &Context,
+    overrides: &decide::Overrides,
+    effort: Effort,
+) -> Outcome<(Facts, Measured)> {
     let mut facts = Swap.probe_for(&context.root, &overrides.settings).map_err(failure)?;
     facts.managers.extend(ourselves(context));
     let task = Task::begin(context.json, "measuring pages and disks", expected(last_time(context)));
@@ -92,10 +102,21 @@ pub fn make(context: &Context, overrides: &decide::Overrides, effort: Effort) ->
     .map_err(failure)?;
     measured.unix_s = eke_client::unix_s();
     drop(task);
+    Ok((facts, measured))
+}
+
+/// Decides. `stored_s`: the age of a stored measurement.
+pub fn decided(
+    context: &Context,
+    overrides: &decide::Overrides,
+    facts: Facts,
+    measured: Measured,
+    stored_s: Option<u64>,
+) -> Outcome<documents::Plan> {
     let decision = decide::decide(&facts, &measured, overrides).map_err(refused)?;
     let prefetch = prefetch(context, &facts, &measured);
     let governor = governor(context, &facts, &measured);
-    Ok(documents::Plan { facts, measured, stored_s: None, decision, prefetch, governor })
+    Ok(documents::Plan { facts, measured, stored_s, decision, prefetch, governor })
 }
 
 /// Whether prefetch will run: by the settings, or by the measurement.

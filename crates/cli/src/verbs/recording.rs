@@ -18,7 +18,10 @@ pub fn record(context: &Context, options: &Record) -> Outcome {
         command.args(["mark", "--", name]);
         return execute(command);
     }
-    command.args(["record", "--every", &ms(options.every)]);
+    command.arg("record");
+    if let Some(every) = options.every {
+        command.args(["--every", &ms(every)]);
+    }
     file(&mut command, "--output", options.output.as_deref());
     command.args(options.force.then_some("--force"));
     if let Some(pid) = options.pid {

@@ -13,13 +13,14 @@ use eke_linux::read::{self, kernel_release};
 use eke_model::applied::{Applied, Bounds};
 use eke_model::config::ExistingChoice;
 use eke_model::snapshot::Request;
+use eke_model::step::{Plan, Step};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::stop;
 use eke_present::task::Task;
 use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::decide;
-use eke_swap::measure::{self, Limits, measurements::Measured};
+use eke_swap::measure::{self, Limits, Machine, measurements::Measured};
 
 use super::applied::{DOWN_MARK, is_up, last_down, refuse_if_up, stays_down, swapped_back};
 use super::plan::Effort;
@@ -123,14 +124,19 @@ fn without_effect(context: &Context, up: &Up) -> Vec<&'static str> {
     given.into_iter().filter(|(_, is_given)| *is_given).map(|(option, _)| option).collect()
 }
 
-/// Repairs what `swapoff -a` does to eke's swap; false if a device stays off.
+/// Repairs what `swapoff -a` does to eke's swap; false if a device stays off, or is gone.
 fn swap_on_again(context: &Context, document: &mut documents::Up) -> Outcome<bool> {
     // Without the lock, which a measurement may have for seconds.
-    if swapped_off::devices(&context.root, decide::REMEDY)?.is_empty() {
-        return Ok(true);
+    let off = swapped_off::devices(&context.root, decide::REMEDY)?;
+    let (removed, off): (Vec<_>, Vec<_>) = off.into_iter().partition(|off| off.is_removed);
+    document.notes.extend(removed.iter().map(|off| {
+        format!("{} was removed by somebody else: `eke down` and then `eke up` set swap up again", off.name)
+    }));
+    if off.is_empty() {
+        return Ok(removed.is_empty());
     }
     let again = Session::open(&context.root, decide::REMEDY)?.swap_on_again()?;
-    let all_on = again.iter().all(|(_, answer)| answer.is_ok());
+    let all_on = removed.is_empty() && again.iter().all(|(_, answer)| answer.is_ok());
     for (device, answer) in again {
         match answer {
             Ok(()) => document.swapped_on.push(device),
@@ -248,7 +254,7 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option
     if last_down(context).is_some_and(|down| Some(down) != before) {
         return Err(Failure::new(Status::Failed, "`eke down` was run meanwhile; nothing is applied"));
     }
-    session.apply_plan(&document.decision.plan)?;
+    let plan = apply_plan(&mut session, &document.decision.plan)?;
     let bounds = Bounds {
         pool_percent: up.overrides.pool_percent,
         fixed_size: up.overrides.size.is_some(),
@@ -257,7 +263,7 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option
         governor: document.governor.is_on,
     };
     let has_changes = !session.journal().entries()?.is_empty();
-    let plans = has_changes.then(|| document.decision.plan.clone()).into_iter().collect();
+    let plans = has_changes.then_some(plan).into_iter().collect();
     let applied = Applied { unix_s: eke_client::unix_s(), plans, bounds };
     if let Err(e) = state::save(&context.root, state::APPLIED, &applied) {
         revert::all(&context.root, session.journal())?;
@@ -266,20 +272,45 @@ fn commit(context: &Context, up: &Up, document: &documents::Plan, before: Option
     if last_down(context) == before {
         state::forget(&context.root, DOWN_MARK)?;
     }
-    if let Err(e) = state::save(&context.root, state::MEASURED, &document.measured) {
-        eke_present::warn!("eke: cannot save the measurement for the next boot: {e}");
-    }
+    keep(context, &document.measured);
     Ok(())
 }
 
-/// At boot there are few pages to sample: uses the last measurement if it is of this kernel. A machine without any measures in short: it may forget
-/// everything when it is switched off, and measure at each boot.
-fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
-    let Some(mut measured) = state::load::<Measured>(&context.root, state::MEASURED) else {
-        return plan::make(context, overrides, Effort::Short);
+/// Applies the plan. If that fails, once more without a dictionary: until Linux 6.15 the kernel takes the memory for one without reclaiming any, and security
+/// modules may keep it from reading one. Returns the plan that is applied.
+fn apply_plan(session: &mut Session, plan: &Plan) -> Outcome<Plan> {
+    let before = session.journal().entries()?.len();
+    let Err(why) = session.apply_plan(plan) else { return Ok(plan.clone()) };
+    let is_undone = session.journal().entries()?.len() == before;
+    let without = without_dictionary(plan).filter(|_| is_undone);
+    let Some(without) = without.filter(|without| session.apply_plan(without).is_ok()) else {
+        return Err(why.into());
     };
-    if measured.kernel != kernel_release(&context.root) {
-        return plan::make(context, overrides, Effort::Full);
+    eke_present::warn!("eke: swap is set up without a dictionary for zstd, because with one {why}");
+    Ok(without)
+}
+
+/// The plan without its dictionaries; `None` if it has none.
+fn without_dictionary(plan: &Plan) -> Option<Plan> {
+    let mut plan = plan.clone();
+    let specs = plan.steps.iter_mut().filter_map(|planned| match &mut planned.step {
+        Step::AddZram(spec) => spec.dictionary.take(),
+        _ => None,
+    });
+    (specs.count() > 0).then_some(plan)
+}
+
+/// At boot there are few pages to sample, and all read the disks: uses the last measurement if it is of this machine and of a kernel of the same series. A
+/// machine without any measures in short: it may forget everything when it is switched off, and measure at each boot.
+fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<documents::Plan> {
+    let Some(mut measured) = stored(context) else {
+        let (facts, measured) = plan::measured(context, overrides, Effort::Short)?;
+        return plan::decided(context, overrides, facts, Measured { at_boot: true, ..measured }, None);
+    };
+    if !measured.is_of_series(&kernel_release(&context.root)) {
+        let (facts, new) = plan::measured(context, overrides, Effort::Full)?;
+        let new = Measured { at_boot: true, ..new }.with_disks_of(measured);
+        return plan::decided(context, overrides, facts, new, None);
     }
     let facts = Swap.probe_for(&context.root, &overrides.settings).map_err(plan::failure)?;
     if measured.algorithms.iter().any(|row| row.dictionary) {
@@ -288,11 +319,24 @@ fn at_boot(context: &Context, overrides: &decide::Overrides) -> Outcome<document
             Err(why) => eke_present::warn!("eke: the plan has no dictionary for zstd: {why}"),
         }
     }
-    let decision = decide::decide(&facts, &measured, overrides).map_err(plan::refused)?;
-    let stored_s = Some(eke_client::unix_s().saturating_sub(measured.unix_s));
-    let prefetch = plan::prefetch(context, &facts, &measured);
-    let governor = plan::governor(context, &facts, &measured);
-    Ok(documents::Plan { facts, measured, stored_s, decision, prefetch, governor })
+    let stored_s = eke_client::unix_s().saturating_sub(measured.unix_s);
+    plan::decided(context, overrides, facts, measured, Some(stored_s))
+}
+
+/// The last measurement, if it was made on this machine.
+fn stored(context: &Context) -> Option<Measured> {
+    let stored: Option<Measured> = state::load(&context.root, state::MEASURED);
+    stored.filter(|stored| stored.machine == Some(Machine::of(&context.root)))
+}
+
+/// Stores a measurement for the next boot. One that was made at boot replaces none of `eke up`'s.
+fn keep(context: &Context, measured: &Measured) {
+    if measured.at_boot && stored(context).is_some_and(|stored| !stored.at_boot) {
+        return;
+    }
+    if let Err(e) = state::save(&context.root, state::MEASURED, measured) {
+        eke_present::warn!("eke: cannot save the measurement for the next boot: {e}");
+    }
 }
 
 /// Starts the agent, or has the running one reload its plan; one of an older version is replaced.
@@ -309,4 +353,48 @@ pub fn ensure_agent(context: &Context, up: &Up) -> Outcome<()> {
     agent::start(&context.root, context.config.as_deref())
         .map(drop)
         .map_err(|e| e.hint("the plan is applied nevertheless; `eke down` undoes it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use eke_model::step::{Reason, ZramSpec};
+    use eke_model::units::Bytes;
+    use eke_testkit::fake_kernel::{FakeKernel, Faults};
+
+    use super::*;
+
+    /// A plan of a setting and a device, with a dictionary if `has_dictionary`.
+    fn plan(has_dictionary: bool) -> Plan {
+        let spec = ZramSpec {
+            dictionary: has_dictionary.then(|| "/proc/self/fd/7".into()),
+            swap_priority: Some(100),
+            ..ZramSpec::new("zstd", Bytes::mib(64))
+        };
+        let mut plan = Plan { remedy: "swap".into(), ..Plan::default() };
+        plan.push(Step::set("vm.swappiness", 180), Reason::new("a test"));
+        plan.push(Step::AddZram(spec), Reason::new("a test"));
+        plan
+    }
+
+    /// The applied plan, on a kernel that takes no dictionary, and so often no size.
+    fn applied(plan: &Plan, refused_sizes: usize) -> Option<Plan> {
+        const EINVAL: i32 = 22;
+        let machine = FakeKernel::new();
+        let errors = vec![("zram1/disksize".into(), EINVAL, refused_sizes)];
+        machine.set_faults(Faults { errors, ..Faults::default() });
+        let mut session = Session::open(&machine.root(), "swap").unwrap();
+        let applied = apply_plan(&mut session, plan).ok();
+        let changes = session.journal().entries().unwrap().len();
+        assert_eq!(changes, if applied.is_some() { 2 } else { 0 });
+        applied
+    }
+
+    #[test]
+    fn a_dictionary_that_the_kernel_refuses_costs_the_dictionary_alone() {
+        let without = plan(false);
+        assert_eq!(applied(&plan(true), 0), Some(without.clone()));
+        assert_eq!(applied(&plan(true), 1), None, "another reason");
+        assert_eq!(applied(&without, 0), Some(without.clone()));
+        assert_eq!(applied(&without, 1), None, "not tried again");
+    }
 }

@@ -1,7 +1,12 @@
 //! Machines that offer less, and images of others.
 
-use eke_apply::state;
+use eke_apply::session::Session;
+use eke_apply::{journal, state};
+use eke_linux::Root;
 use eke_model::applied::Applied;
+use eke_model::step::{Plan, Reason, Step, UnnamedFile, ZramSpec};
+use eke_model::units::Bytes;
+use eke_swap::measure::{Machine, Measured};
 use eke_testkit::fake_kernel::FakeKernel;
 use eke_testkit::real::skip;
 
@@ -51,6 +56,81 @@ fn the_governor_prefetch_and_the_guard_run_although_swap_needs_nothing() {
         let down = eke(&["--root", at, "down"]);
         assert!(down.status == Some(0) && !root.path().join(state::APPLIED).exists(), "{}", down.shown());
     }
+}
+
+/// As `swapoff -a; rmmod zram` leaves it.
+#[test]
+fn up_says_what_to_do_when_its_swap_was_removed() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    let mut plan = Plan::default();
+    let spec = ZramSpec { swap_priority: Some(100), ..ZramSpec::new("lz4", Bytes::mib(64)) };
+    plan.push(Step::AddZram(spec), Reason::new("a test"));
+    Session::open(&root, "swap").unwrap().apply_plan(&plan).unwrap();
+    state::save(&root, state::APPLIED, &Applied { plans: vec![plan], ..Applied::default() }).unwrap();
+    machine.remove_area("/dev/zram1");
+    std::fs::remove_dir_all(machine.dir().join("sys/block/zram1")).unwrap();
+    let at = machine.dir().to_str().unwrap();
+    let status = eke(&["--root", at, "status"]);
+    assert!(status.stdout.contains("then `eke down` and `eke up` set it up again"), "{}", status.shown());
+    let up = eke(&["--root", at, "up", "--agent", "none"]);
+    assert_eq!(up.status, Some(5), "{}", up.shown());
+    let says = "zram1 was removed by somebody else: `eke down` and then `eke up` set swap up again";
+    assert!(up.stderr.contains(says), "{}", up.shown());
+    assert_eq!(eke(&["--root", at, "down"]).status, Some(0));
+    assert!(journal::entries(&root).unwrap().is_empty());
+}
+
+/// What a machine that `eke up` measured on Linux 6.12.3, or a boot if `at_boot`, uses at a boot of this kernel with this CPU, and what it stores then.
+fn used_at_boot(at_boot: bool, kernel: &str, cpu: &str) -> [(String, bool); 2] {
+    let dir = machine_without_steps(false);
+    let at = Root::at(dir.path());
+    let put = |path: &str, text: &str| eke_testkit::tree::put(dir.path(), path, text);
+    put("etc/eke/eke.toml", "[guard]\nenabled = \"on\"\n");
+    put("proc/cpuinfo", "model name : A CPU\n");
+    let machine = Some(Machine::of(&at));
+    let kept = Measured { kernel: "6.12.3".into(), at_boot, machine, ..Measured::default() };
+    state::save(&at, state::MEASURED, &kept).unwrap();
+    put("proc/sys/kernel/osrelease", &format!("{kernel}\n"));
+    put("proc/cpuinfo", &format!("model name : {cpu}\n"));
+    let up = eke(&["--root", dir.path().to_str().unwrap(), "up", "--boot", "--json", "--agent", "none"]);
+    assert_eq!(up.status, Some(0), "{}", up.shown());
+    let used = serde_json::from_value(up.json()["plan"]["measured"].clone()).unwrap();
+    let stored = state::load(&at, state::MEASURED).unwrap();
+    [used, stored].map(|m: Measured| (m.kernel, m.at_boot))
+}
+
+#[test]
+fn at_boot_the_measurement_of_up_is_used_on_its_machine_and_series_and_never_replaced() {
+    let of = |kernel: &str, at_boot| (kernel.to_owned(), at_boot);
+    let old = of("6.12.3", false);
+    assert_eq!(used_at_boot(false, "6.12.9", "A CPU"), [old.clone(), old.clone()]);
+    assert_eq!(used_at_boot(false, "6.13.1", "A CPU"), [of("6.13.1", true), old]);
+    assert_eq!(used_at_boot(false, "6.12.9", "another"), [of("6.12.9", true), of("6.12.9", true)]);
+    assert_eq!(used_at_boot(true, "6.12.9", "A CPU"), [of("6.12.3", true), of("6.12.3", true)]);
+    assert_eq!(used_at_boot(true, "6.13.1", "A CPU"), [of("6.13.1", true), of("6.13.1", true)]);
+}
+
+/// systemd runs the same command at a restart of the unit.
+#[test]
+fn a_file_behind_zram_is_let_go_at_a_shutdown_alone() {
+    let machine = FakeKernel::new();
+    let root = machine.root();
+    let file = UnnamedFile { directory: "/srv".into(), size: Bytes::mib(16), encrypted: false };
+    let spec = ZramSpec { swap_priority: Some(100), ..ZramSpec::new("lz4", Bytes::mib(64)) };
+    let mut plan = Plan::default();
+    plan.push(Step::AddZram(ZramSpec { backing_file: Some(file), ..spec }), Reason::new("a test"));
+    Session::open(&root, "swap").unwrap().apply_plan(&plan).unwrap();
+    machine.remove_area("/dev/zram1");
+    let is_reset = || {
+        let let_go = eke(&["--root", machine.dir().to_str().unwrap(), "lab", "let-go"]);
+        assert_eq!(let_go.status, Some(0), "{}", let_go.shown());
+        root.read("sys/block/zram1/reset").unwrap() == "1"
+    };
+    machine.put("run/systemd/system/x", "");
+    assert!(!is_reset(), "systemd runs");
+    std::fs::remove_dir_all(machine.dir().join("run/systemd")).unwrap();
+    assert!(is_reset(), "a script of System V init has looked at the runlevel");
 }
 
 #[test]

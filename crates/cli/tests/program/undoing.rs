@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use eke_apply::files::{self, Change};
 use eke_apply::session::Session;
 use eke_apply::{revert, state};
 use eke_linux::Root;
@@ -17,6 +18,7 @@ use crate::common::{Ran, command, eke};
 use crate::machine::machine_without_steps;
 
 const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+const LTSP: &str = "etc/ltsp/ltsp.conf";
 
 /// A machine on which eke, whose process has ended, set this value; before it was 60. All values have two digits: a file does not take a shorter one
 /// as /proc does.
@@ -55,6 +57,22 @@ fn down_forgets_what_was_said_of_its_devices() {
     put(root.path(), RECORD, r#"{"outcome":"Swap goes to zram2 first."}"#);
     let down = eke(&["--root", root.path().to_str().unwrap(), "down"]);
     assert!(down.status == Some(0) && !root.path().join(RECORD).exists(), "{}", down.shown());
+}
+
+/// Clients read ltsp.conf in ltsp.img.
+#[test]
+fn an_undo_of_the_clients_ciphers_packs_their_image_again() {
+    for verb in [&["link", "--undo"][..], &["down"]] {
+        let root = machine_without_steps(false);
+        put(root.path(), "usr/sbin/ltsp", "");
+        put(root.path(), LTSP, "[clients]\n");
+        let change = Change::text(LTSP, "[clients]\nSSH_OPTIONS=x\n");
+        files::apply(&Root::at(root.path()), "link", &[change], "a test").unwrap();
+        let undone = eke(&[&["--root", root.path().to_str().unwrap()], verb].concat());
+        assert_eq!(std::fs::read_to_string(root.path().join(LTSP)).unwrap(), "[clients]\n");
+        let is_packed = undone.stdout.contains("to run on that system: ltsp initrd (writes /etc/ltsp into");
+        assert!(is_packed, "{verb:?}: {}", undone.shown());
+    }
 }
 
 /// Both find the leftovers of a killed one; the first undoes them and applies its plan while the second waits for the journal.

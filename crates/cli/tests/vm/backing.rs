@@ -81,7 +81,8 @@ down
     lab.run(&root, vec![disk], &format!("{BACKING}{script}"));
 }
 
-/// The file has no name, what is on the disk is not what was in memory, `kill -9` leaves nothing, and neither does `eke down`.
+/// The file has no name, what is on the disk is not what was in memory, `kill -9` leaves nothing, and neither does `eke down`. A shutdown can unmount its file
+/// system.
 #[test]
 fn without_a_partition_it_is_written_to_an_encrypted_file() {
     let Some(lab) = Lab::new() else { return };
@@ -107,8 +108,14 @@ killall -9 eke-agent; backing | grep -q '^/dev/dm-' || die "it is gone"
 down
 [ $(used) -le $((before + 64)) ] || die "$(used) KiB are in use, before $before"
 umount /mnt || die "the file system is still in use"
-step "killed while it is applied"
+step "at a shutdown"
 mount -t ext4 /dev/vdb /mnt
+eke up --size 24M || die up; goes_out; comes_back
+umount /mnt 2>/dev/null && die "nothing keeps the file system in use"
+eke lab let-go || die "let go: $?"
+umount /mnt || die "the file system is still in use"
+mount -t ext4 /dev/vdb /mnt; down
+step "killed while it is applied"
 for sign in loop0/loop dm-0 dm-0/slaves/loop0; do
     eke up --size 24M >/tmp/up 2>&1 & up=$!
     until [ -e /sys/block/$sign ] || [ ! -d /proc/$up ]; do :; done

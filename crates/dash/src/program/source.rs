@@ -4,7 +4,7 @@ use eke_apply::journal::replay::Entry;
 use eke_apply::{journal, script, state};
 use eke_client::reading;
 use eke_client::snapshot::Reader;
-use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View};
+use eke_dash::view::{AppliedView, Caches, Change, Journal, Latency, Source, View, has_names};
 use eke_linux::Root;
 use eke_metrics::Cache;
 use eke_model::applied::Applied;
@@ -35,7 +35,7 @@ impl Source for Machine {
             version: env!("CARGO_PKG_VERSION"),
             caches: together(&reading.caches),
             latencies: measured.iter().flat_map(|m| latencies(m, applied.as_ref())).collect(),
-            applied: applied.as_ref().map(AppliedView::from),
+            applied: applied.as_ref().map(AppliedView::for_all_users),
             journal: in_force(root),
             notes: self.notes.clone(),
             snapshot: reading.snapshot,
@@ -88,15 +88,6 @@ fn for_all_users(entries: &[Entry]) -> Journal {
         )
     });
     Journal { changes: shown.into_iter().map(change).collect(), hidden }
-}
-
-fn has_names(step: &Step) -> bool {
-    match step {
-        Step::Set { target, .. } => !target.is_empty(),
-        Step::AddZram(zram) => zram.backing_dev.is_some() || zram.backing_file.is_some(),
-        Step::LoadModule { .. } => false,
-        Step::SwapOn { .. } | Step::SwapOff { .. } | Step::Stop { .. } => true,
-    }
 }
 
 fn change(entry: &Entry) -> Change {

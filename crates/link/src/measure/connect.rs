@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::channel::Channel;
-use super::{MeasureOptions, Ssh, local, open};
+use super::{MeasureOptions, OwnBlock, Ssh, local, open};
 use crate::error::{Error, Result};
 use crate::parse::config::{Config, config, supported};
 use crate::parse::facts::Facts;
@@ -126,6 +126,21 @@ fn limits(ssh: &Ssh, options: &MeasureOptions, set: &Config) -> Config {
     // without an answer a list that is too short is the safe one
     let rest = own.and_then(|own| ssh.ask_configured(&own.rest, &options.host).ok());
     rest.map_or_else(|| set.clone(), |text| config(&text))
+}
+
+/// Ciphers and MACs of eke's own block that ssh takes for this host and would not list without it: the policy that limited them has changed.
+///
+/// # Errors
+/// ssh cannot be started, or rejects its configuration.
+pub fn outlived(ssh: &Ssh, host: &str, own: &OwnBlock) -> Result<Vec<String>> {
+    let set = config(&ssh.ask(&["-G", "--", host])?);
+    let rest = config(&ssh.ask_configured(&own.rest, host)?);
+    let beyond = |own: &[String], set: &[String], rest: &[String]| -> Vec<String> {
+        let is_in_force = own == set;
+        own.iter().filter(|name| is_in_force && !rest.contains(name)).cloned().collect()
+    };
+    let ciphers = beyond(&own.ciphers, &set.ciphers, &rest.ciphers);
+    Ok([ciphers, beyond(&own.macs, &set.macs, &rest.macs)].concat())
 }
 
 /// The offers that this machine's ssh server accepts.

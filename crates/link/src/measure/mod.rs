@@ -40,9 +40,9 @@ use crate::suite::Suite;
 use crate::throughput::CipherMeasurement;
 pub use bare::Bare;
 use channel::{Channel, Opening};
-pub use connect::Ends;
+pub use connect::{Ends, outlived};
 pub use sessions::Sessions;
-pub use ssh::Ssh;
+pub use ssh::{Ssh, User};
 pub use x11::X11;
 
 /// What to measure.
@@ -71,6 +71,8 @@ pub struct MeasureOptions {
 pub struct OwnBlock {
     /// Its list of ciphers.
     pub ciphers: Vec<String>,
+    /// Its list of MACs.
+    pub macs: Vec<String>,
     /// ssh's system-wide configuration without it, as one text.
     pub rest: String,
 }

@@ -17,12 +17,25 @@ pub struct Ssh {
     pub words: Vec<OsString>,
     /// `-F`: instead of the user's and the system's configuration.
     pub config: Option<PathBuf>,
-    /// The user and group that run it; `None`: those of eke. Keys and known hosts are this user's.
-    pub as_user: Option<(u32, u32)>,
+    /// The user who runs it; `None`: that of eke. Keys and known hosts are this user's.
+    pub as_user: Option<User>,
     /// May ssh ask on the terminal for a password, or whether to trust a host?
     pub may_ask: bool,
     /// More options, as `ssh -o` takes them.
     pub options: Vec<String>,
+}
+
+/// A user other than that of eke.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct User {
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// The name.
+    pub name: Option<String>,
+    /// The home directory, for what ssh starts: a ProxyCommand, a `Match exec`.
+    pub home: Option<PathBuf>,
 }
 
 impl Default for Ssh {
@@ -32,14 +45,15 @@ impl Default for Ssh {
 }
 
 /// Options of every connection of a measurement. A shared connection cannot change its cipher, and compression would measure the codec.
-/// A far end that no longer answers ends ssh.
-const ALWAYS: [&str; 13] = [
+/// A far end that no longer answers ends ssh, and none gets more than the measurement needs.
+const ALWAYS: [&str; 14] = [
     "ControlMaster=no",
     "ControlPath=none",
     "Compression=no",
     "ClearAllForwardings=yes",
     "ForwardX11=no",
     "ForwardAgent=no",
+    "Tunnel=no",
     "PermitLocalCommand=no",
     "RemoteCommand=none",
     "RequestTTY=no",
@@ -68,6 +82,8 @@ impl Ssh {
         for option in ALWAYS.iter().chain([&batch]) {
             ssh.arg("-o").arg(option);
         }
+        // No Kerberos ticket goes along. As an option, GSSAPIDelegateCredentials makes an ssh without GSSAPI complain.
+        ssh.arg("-k");
         if let Some(suite) = suite {
             ssh.arg("-o").arg(format!("Ciphers={}", suite.cipher));
             ssh.args(suite.mac.iter().flat_map(|mac| ["-o".to_owned(), format!("MACs={mac}")]));
@@ -127,8 +143,10 @@ impl Ssh {
         for option in &self.options {
             command.arg("-o").arg(option);
         }
-        if let Some((uid, gid)) = self.as_user {
-            command.uid(uid).gid(gid);
+        if let Some(user) = &self.as_user {
+            command.uid(user.uid).gid(user.gid);
+            command.envs(user.home.iter().map(|home| ("HOME", home)));
+            command.envs(user.name.iter().flat_map(|name| [("USER", name), ("LOGNAME", name)]));
         }
         command
     }
@@ -136,6 +154,8 @@ impl Ssh {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     fn words(command: &Command) -> String {
@@ -150,6 +170,18 @@ mod tests {
         assert!(Ssh::check("user@[::1]").is_ok());
     }
 
+    /// A ProxyCommand of that user's configuration reads its own files by them.
+    #[test]
+    fn another_user_has_an_environment_of_its_own() {
+        let user = User { uid: 1, gid: 1, name: Some("anna".into()), home: Some("/home/anna".into()) };
+        let ssh = Ssh { as_user: Some(user), ..Ssh::default() };
+        let command = ssh.connection("h", None, &[], "exec sh");
+        let set: Vec<_> = command.get_envs().filter_map(|(name, value)| Some((name, value?))).collect();
+        let expected = [("HOME", "/home/anna"), ("LOGNAME", "anna"), ("USER", "anna")];
+        assert_eq!(set, expected.map(|(name, value)| (OsStr::new(name), OsStr::new(value))));
+        assert_eq!(Ssh::default().connection("h", None, &[], "exec sh").get_envs().count(), 0);
+    }
+
     #[test]
     fn a_measurement_shares_no_connection_and_asks_only_on_a_terminal() {
         let ctr = Suite::new("aes128-ctr", Some("umac-128-etm@openssh.com"));
@@ -160,6 +192,9 @@ mod tests {
             "BatchMode=yes",
             "Ciphers=aes128-ctr",
             "MACs=umac-128-etm@openssh.com",
+            "ForwardAgent=no",
+            "Tunnel=no",
+            " -k ",
         ] {
             assert!(line.contains(part), "{part}: {line}");
         }

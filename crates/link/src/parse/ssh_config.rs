@@ -113,8 +113,10 @@ pub fn without_drop_in(text: &str, others: &[String]) -> String {
     format!("{USERS}{}", text.lines().map(line).collect::<String>())
 }
 
+/// Not those of a vendor, as openSUSE's in `/usr/etc`.
 fn is_drop_ins(word: &str) -> bool {
-    word.contains("ssh_config.d/*")
+    let word = word.trim_matches('"');
+    word.strip_prefix("/etc/ssh/").unwrap_or(word).starts_with("ssh_config.d/*")
 }
 
 /// The line of the block that sets ciphers for this host, and their list.
@@ -159,6 +161,9 @@ Host *
         let named =
             "Include /etc/ssh/own.conf \"/etc/ssh/ssh_config.d/60-hardening.conf\"\nHost *\n  Port 7\n";
         assert_eq!(rest, format!("{USERS}{named}"));
+        let vendors = "Include /usr/etc/ssh/ssh_config.d/*.conf\n";
+        assert!(!includes_drop_ins(vendors));
+        assert_eq!(without_drop_in(vendors, &others), format!("{USERS}{vendors}"));
         assert_eq!(without_drop_in("Include ssh_config.d/*.conf\nPort 7\n", &[]), format!("{USERS}Port 7\n"));
     }
 

@@ -2,6 +2,8 @@
 
 use super::Setting;
 
+const BEGIN: &str = "# eke link: begin ";
+
 /// The host's name in ssh's configuration: without the user, the scheme and the port.
 pub fn pattern(host: &str) -> &str {
     let host = host.strip_prefix("ssh://").map_or(host, |url| {
@@ -14,11 +16,15 @@ pub fn pattern(host: &str) -> &str {
     host.rsplit_once('@').map_or(host, |(_, name)| name)
 }
 
+/// ssh takes the first list that it reads, and this file's before the distribution's.
+const AFTER: &str =
+    "after a change of the crypto policy or of FIPS mode: `sudo eke link --undo`, or measure again";
+
 /// The block alone, with its marks.
 pub fn block(host: &str, setting: &Setting<'_>) -> String {
     let (begin, end) = marks(host);
     let mut text = format!(
-        "{begin}\nHost {}\n    # {}\n    Ciphers {}\n",
+        "{begin}\nHost {}\n    # {}\n    # {AFTER}\n    Ciphers {}\n",
         pattern(host),
         setting.comment(),
         setting.ciphers.join(",")
@@ -69,10 +75,24 @@ pub fn with_block(text: &str, host: &str, setting: &Setting<'_>) -> Result<Strin
 
 /// The list of ciphers of eke's own block for this host.
 pub fn own_ciphers(text: &str, host: &str) -> Option<Vec<String>> {
+    own_list(text, host, "Ciphers ")
+}
+
+/// The list of MACs of eke's own block for this host.
+pub fn own_macs(text: &str, host: &str) -> Option<Vec<String>> {
+    own_list(text, host, "MACs ")
+}
+
+fn own_list(text: &str, host: &str, keyword: &str) -> Option<Vec<String>> {
     let (begin, end) = marks(host);
     let block = text.lines().skip_while(|l| l.trim() != begin).take_while(|l| l.trim() != end);
-    let list = block.filter_map(|l| l.trim().strip_prefix("Ciphers ")).next();
+    let list = block.filter_map(|l| l.trim().strip_prefix(keyword)).next();
     list.map(|list| list.split(',').map(|name| name.trim().to_owned()).collect())
+}
+
+/// The hosts of eke's own blocks.
+pub fn hosts(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|line| line.trim().strip_prefix(BEGIN)).collect()
 }
 
 /// Is it a literal name (ssh_config(5), "PATTERNS")?
@@ -85,7 +105,7 @@ fn is_one_host(name: &str) -> bool {
 
 fn marks(host: &str) -> (String, String) {
     let host = pattern(host);
-    (format!("# eke link: begin {host}"), format!("# eke link: end {host}"))
+    (format!("{BEGIN}{host}"), format!("# eke link: end {host}"))
 }
 
 #[cfg(test)]
@@ -98,6 +118,7 @@ mod tests {
 # eke link: begin web1
 Host web1
     # chacha20-poly1305, 61 MB/s limit: one thread of that CPU
+    # after a change of the crypto policy or of FIPS mode: `sudo eke link --undo`, or measure again
     Ciphers chacha20-poly1305@openssh.com,aes128-ctr
     MACs umac-128-etm@openssh.com
 # eke link: end web1
@@ -115,6 +136,8 @@ Host web1
         assert!(ciphers_set(&other, "web2").unwrap().1.starts_with("chacha20"));
         let own = own_ciphers(&other, "root@web2").unwrap();
         assert_eq!(own, ["chacha20-poly1305@openssh.com", "aes128-ctr"]);
+        assert_eq!(own_macs(&other, "web2").unwrap(), ["umac-128-etm@openssh.com"]);
+        assert_eq!(hosts(&other), ["web1", "web2"]);
         let of_others = "Host web3\n  Ciphers aes256-ctr\n";
         assert_eq!(own_ciphers(&format!("{other}{of_others}"), "web3"), None);
     }

@@ -21,6 +21,9 @@ impl ProcessStatm {
     /// Until the new program is mapped the kernel holds `exec_update_lock` (fs/exec.c, since Linux 5.8), also while it closes files, which a FUSE server
     /// can delay for ever. Whoever reads what `/proc` shows after a check as for ptrace(2) (`maps`, on some kernels also `stat`, `exe`, `cwd`, `io` and
     /// `ns`) waits with it, and only SIGKILL ends that. `statm`, `status`, `comm`, `cgroup` and `cmdline` never wait for it.
+    ///
+    /// `cmdline`, `environ`, `maps`, `smaps` and `pagemap` wait for the lock of the memory itself, too (`mmap_lock`), within execve or not. A process can hold it
+    /// for ever: it reads a page of a FUSE file by `/proc/self/mem`, and maps something meanwhile. Nothing shows that before, so these need a time limit.
     pub fn is_within_exec(&self, page: PageSize) -> bool {
         let size = Bytes(self.size.saturating_mul(page.bytes()));
         self.code == 0 && (Bytes(1)..=MOST_WITHIN_EXEC).contains(&size)

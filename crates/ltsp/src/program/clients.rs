@@ -1,6 +1,5 @@
 //! `status` and `targets`: who the clients are, and what they measure.
 
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::table::Table;
 use eke_present::{output, put, putln};
 
-use super::server::{Conf, conf, current_leases, current_neighbours};
+use super::server::{Conf, conf, current_leases, current_neighbours, whole_conf};
 
 /// A client on a busy network answers within a second; one that is switched off never.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -36,11 +35,9 @@ fn all(root: &Root, conf: &Conf, words: &[String]) -> Outcome<Vec<Client>> {
 
 fn without_wrong_guesses(clients: Vec<Client>) -> Vec<Client> {
     let addresses: Vec<_> = clients.iter().map(|c| c.address().filter(|_| c.is_guess)).collect();
-    let pages = scrape::all(&addresses, DEADLINE);
-    let answered = |page: Option<io::Result<String>>| page.is_some_and(|p| p.is_ok_and(|p| is_eke(&p)));
-    let right =
-        clients.into_iter().zip(pages).filter_map(|(c, page)| (!c.is_guess || answered(page)).then_some(c));
-    right.collect()
+    let answers = scrape::all(&addresses, DEADLINE, &|page| page.is_ok_and(|page| is_eke(&page)));
+    let pairs = clients.into_iter().zip(answers);
+    pairs.filter_map(|(c, is_eke)| (!c.is_guess || is_eke == Some(true)).then_some(c)).collect()
 }
 
 /// The table of clients.
@@ -48,9 +45,9 @@ pub fn status(root: &Root, json: bool, words: &[String]) -> Outcome {
     let conf = conf(root)?;
     let clients = all(root, &conf, words)?;
     let addresses: Vec<_> = clients.iter().map(Client::address).collect();
-    let pages = scrape::all(&addresses, DEADLINE);
+    let answers = scrape::all(&addresses, DEADLINE, &status::answer);
     let rows: Vec<ClientStatus> =
-        clients.iter().zip(pages).map(|(client, page)| status::client(client, page)).collect();
+        clients.iter().zip(answers).map(|(client, answer)| status::client(client, answer)).collect();
     let image = conf.image(root)?;
     let is_installed = root.exists(ltsp::SCRIPT);
     let mut notes = conf.notes.clone();
@@ -142,9 +139,9 @@ fn work(measured: &Measured) -> String {
     format!("{swap}{prefetch}{kills}")
 }
 
-/// The clients for Prometheus.
+/// The clients for Prometheus. A file stays as it is where `ltsp.conf` cannot be read: without its targets no alert would tell of it.
 pub fn targets(root: &Root, to: Option<&Path>, words: &[String]) -> Outcome {
-    let conf = conf(root)?;
+    let conf = whole_conf(root)?;
     let targets = targets::targets(&all(root, &conf, words)?);
     let text = format!("{}\n", serde_json::to_string_pretty(&targets)?);
     match to {
@@ -156,7 +153,7 @@ pub fn targets(root: &Root, to: Option<&Path>, words: &[String]) -> Outcome {
 
 /// Each client's address, one a line.
 pub fn addresses(root: &Root) -> Outcome {
-    let conf = conf(root)?;
+    let conf = whole_conf(root)?;
     all(root, &conf, &[])?.iter().filter_map(|client| client.ip).for_each(|ip| putln!("{ip}"));
     Ok(Status::Done)
 }

@@ -7,7 +7,8 @@ use eke_linux::Root;
 use eke_ltsp_conf::leases::{Lease, leases};
 use eke_ltsp_conf::neighbours::{Neighbour, neighbours};
 use eke_ltsp_conf::{Entry, entries, options, sections};
-use eke_present::exit::{Failure, Outcome};
+use eke_model::text::one_line;
+use eke_present::exit::{Failure, Outcome, Status};
 
 /// dnsmasq's own default, and Debian's.
 const LEASES: [&str; 2] = ["var/lib/misc/dnsmasq.leases", "var/lib/dnsmasq/dnsmasq.leases"];
@@ -25,6 +26,8 @@ pub struct Conf {
     pub notes: Vec<String>,
     /// Some section has `EKE=auto`.
     pub is_switched_on: bool,
+    /// The file exists, and all its lines could be parsed.
+    is_whole: bool,
 }
 
 /// Reads `ltsp.conf`. A missing file and a line that eke cannot parse are notes, and clients may still have a lease. Comments and values may
@@ -34,25 +37,37 @@ pub struct Conf {
 /// The file cannot be read.
 pub fn conf(root: &Root) -> Outcome<Conf> {
     let text = root.read_if_exists(CONF).map_err(unreadable)?;
-    let (entries, notes) = text.map_or_else(|| (Vec::new(), vec![MISSING.to_owned()]), |text| parsed(&text));
+    let read = text.ok_or_else(|| MISSING.to_owned()).and_then(|text| parsed(&text));
+    let is_whole = read.is_ok();
+    let (entries, notes) = read.unwrap_or_else(|why| (Vec::new(), vec![why]));
     let is_switched_on = options::is_on_anywhere(&entries);
-    Ok(Conf { entries, notes, is_switched_on })
+    Ok(Conf { entries, notes, is_switched_on, is_whole })
+}
+
+/// As [`conf`], for what would take a file without options for a lab without clients, as one that an editor is just writing. Notes go to standard error.
+///
+/// # Errors
+/// The file cannot be read, does not exist, or has a line that eke cannot parse.
+pub fn whole_conf(root: &Root) -> Outcome<Conf> {
+    let conf = conf(root)?;
+    if !conf.is_whole {
+        return Err(Failure::new(Status::Failed, conf.notes.join("; ")));
+    }
+    conf.notes.iter().for_each(|note| eke_present::warn!("note: {}", one_line(note)));
+    Ok(conf)
 }
 
 /// The lines, and what is wrong with them.
-fn parsed(text: &str) -> (Vec<Entry>, Vec<String>) {
-    match entries(text) {
-        Ok(entries) => {
-            let wrong = options::wrong(&entries).into_iter();
-            let notes = wrong.map(|w| format!("/{CONF}:{}: {}", w.line, w.why)).collect();
-            (entries, notes)
-        }
-        Err(e) => {
-            let why =
-                format!("/{CONF}:{}: {}; until eke can read that line, it knows no options", e.line, e.why);
-            (Vec::new(), vec![why])
-        }
-    }
+///
+/// # Errors
+/// The line that eke cannot parse.
+fn parsed(text: &str) -> Result<(Vec<Entry>, Vec<String>), String> {
+    let entries = entries(text).map_err(|e| {
+        format!("/{CONF}:{}: {}; until eke can read that line, it knows no options", e.line, e.why)
+    })?;
+    let wrong = options::wrong(&entries).into_iter();
+    let notes = wrong.map(|w| format!("/{CONF}:{}: {}", w.line, w.why)).collect();
+    Ok((entries, notes))
 }
 
 /// LTSP's own way to make `ltsp.conf` gives it mode 0660, since it may have passwords.

@@ -19,9 +19,9 @@ pub enum Occasion {
 /// The state of the machine's memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Memory {
-    /// MemTotal, or the cgroup's limit if that is lower.
+    /// MemTotal, or the limit of eke's control group if that is lower.
     pub total: Bytes,
-    /// MemAvailable: what programs can allocate without swapping. MemFree is near zero on any machine that has run for a while.
+    /// MemAvailable: what programs can allocate without swapping; or what that group has left. MemFree is near zero on any machine that has run for a while.
     pub available: Bytes,
     /// Refaulted file pages per second (`workingset_activate_file` of `/proc/vmstat`: those of pages in use) while the kernel reclaims, without those of programs that are starting and of eke.
     pub refaults_per_s: f64,

@@ -1,4 +1,5 @@
-//! The paths that a launch was given: by its arguments, and as its standard input. Such a file is what one launch works on, not yet a habit of its program.
+//! The paths that a launch was given: by its arguments, as its standard input, and as its working directory. Such a file is what one launch works on, not yet
+//! a habit of its program.
 //! Pure; the paths live only as long as the recording.
 
 use std::collections::HashSet;
@@ -7,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::script::plain;
+use crate::program::Program;
+use crate::system::is_system;
 
 /// The most words that are taken, and the most bytes of a working directory that they are joined with: a user can pass thousands of words in a directory
 /// whose path has thousands of bytes.
@@ -15,7 +18,10 @@ const CWD_BYTES: usize = 1024;
 
 /// The given files and directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GivenPaths(HashSet<PathBuf>);
+pub struct GivenPaths {
+    named: HashSet<PathBuf>,
+    directory: Option<PathBuf>,
+}
 
 impl GivenPaths {
     /// `args` begin with the name of the call; the first [`WORDS`] words count. Relative paths are resolved against `cwd`, and left out without it or if
@@ -27,13 +33,44 @@ impl GivenPaths {
             if path.is_absolute() { Some(plain(path)) } else { cwd.map(|cwd| plain(&cwd.join(path))) }
         };
         let words = args.get(1..).unwrap_or_default().iter().flat_map(|arg| words(arg)).take(WORDS);
-        Self(words.filter_map(resolved).chain(input.filter(|input| input.is_absolute())).collect())
+        let named = words.filter_map(resolved).chain(input.filter(|input| input.is_absolute())).collect();
+        Self { named, directory: None }
+    }
+
+    /// Counts the working directory, too: `git`, `make` and the like work on it and do not name it. Not the home directory or one above it, where profiles are,
+    /// nor where the home is unknown, as of services; nor a package's, whose programs start there.
+    #[must_use]
+    pub fn within(self, cwd: Option<&Path>, home: Option<&Path>) -> Self {
+        let directory = cwd.zip(home).filter(|(cwd, home)| is_work(cwd, home)).map(|(cwd, _)| cwd.to_owned());
+        Self { directory, ..self }
+    }
+
+    /// What a launch of this program was given: not the directory that the program or its script is in.
+    #[must_use]
+    pub(super) fn of(self, program: &Program) -> Self {
+        let has_it = |dir: &PathBuf| {
+            program.exe.starts_with(dir)
+                || program.script.as_ref().is_some_and(|script| script.starts_with(dir))
+        };
+        Self { directory: self.directory.filter(|dir| !has_it(dir)), ..self }
+    }
+
+    /// Whether nothing was given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.directory.is_none()
     }
 
     /// Whether the file, or a directory that it is in, was given.
     pub fn has(&self, file: &Path) -> bool {
-        !self.0.is_empty() && file.ancestors().any(|path| self.0.contains(path))
+        let is_named = || !self.named.is_empty() && file.ancestors().any(|path| self.named.contains(path));
+        self.directory.as_ref().is_some_and(|dir| file.starts_with(dir)) || is_named()
     }
+}
+
+/// Whether a working directory is what a launch works on. A home of the same name may be this one by a link (`/home` to `/var/home`).
+fn is_work(cwd: &Path, home: &Path) -> bool {
+    let is_home = home.starts_with(cwd) || home.file_name() == cwd.file_name();
+    cwd.parent().is_some() && !is_home && !is_system(cwd)
 }
 
 /// The words of an argument that may be paths: `X`, `name=X`, `-I/X` and `file:///X`.
@@ -75,10 +112,39 @@ mod tests {
     fn many_words_in_a_long_directory_take_little_memory() {
         let words: Vec<String> = (0..5000).map(|n| format!("{n}")).collect();
         let args: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
-        let within =
-            |bytes: usize| GivenPaths::new(&args, Some(&Path::new("/").join("a/".repeat(bytes / 2))), None).0;
+        let within = |bytes: usize| {
+            GivenPaths::new(&args, Some(&Path::new("/").join("a/".repeat(bytes / 2))), None).named
+        };
         assert_eq!(within(1000).len(), WORDS);
         assert_eq!(within(4000).len(), 0);
+    }
+
+    #[test]
+    fn a_working_directory_is_given_unless_the_home_or_the_program_is_in_it() {
+        let python =
+            |script: &str| Program { script: Some(script.into()), ..Program::of_exe("/usr/bin/python3") };
+        let (git, run) = (Program::of_exe("/usr/bin/git"), python("/home/u/work/bin/run.py"));
+        let own = Program::of_exe("/home/u/work/target/own");
+        for (program, cwd, home, expected) in [
+            (&git, "/home/u/work", Some("/home/u"), true),
+            (&git, "/srv/work", Some("/home/u"), true),
+            (&git, "/home/u/work", None, false),
+            (&git, "/home/u", Some("/home/u"), false),
+            (&git, "/var/home/u", Some("/home/u"), false),
+            (&git, "/home", Some("/home/u"), false),
+            (&git, "/", Some("/home/u"), false),
+            (&git, "/usr/share/game", Some("/home/u"), false),
+            (&run, "/home/u/work", Some("/home/u"), false),
+            (&run, "/home/u/other", Some("/home/u"), true),
+            (&own, "/home/u/work", Some("/home/u"), false),
+        ] {
+            let given = GivenPaths::default().within(Some(Path::new(cwd)), home.map(Path::new)).of(program);
+            assert_eq!(given.has(&Path::new(cwd).join("a/file")), expected, "{program} in {cwd}");
+            assert!(!given.has(Path::new("/home/u/.config/file")), "{program} in {cwd}");
+        }
+        let named = GivenPaths::new(&[b"find", b"."], Some(Path::new("/home/u")), None);
+        let named = named.within(Some(Path::new("/home/u")), Some(Path::new("/home/u")));
+        assert!(named.of(&git).has(Path::new("/home/u/file")), "an argument names it");
     }
 
     #[test]

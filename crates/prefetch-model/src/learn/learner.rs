@@ -133,7 +133,7 @@ impl Learner {
         self.left.insert(pid);
     }
 
-    /// What a launch was given by its arguments.
+    /// What a launch was given to work on.
     pub fn give(&mut self, launch: LaunchId, given: GivenPaths) {
         if let Some(recording) = self.recordings.get_mut(&launch) {
             recording.give(given);

@@ -1,5 +1,6 @@
 //! Tests of the learner with recorded sequences of events.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::*;
@@ -108,6 +109,27 @@ fn a_file_that_the_launch_was_given_is_no_habit_yet() {
     let weights = |set: &FileSet| set.files.iter().map(|file| file.weight).collect::<Vec<_>>();
     assert_eq!(weights(&first.set), [0.5, 1.0, 1.0], "the program is its own");
     assert_eq!(weights(&unite(Some(&first.set), 1, &first)), [0.75, 1.0, 1.0], "it was given again");
+}
+
+#[test]
+fn of_a_launch_that_walks_through_what_it_was_given_the_metadata_is_left_out() {
+    let has_metadata = |given: GivenPaths, runs: u64| {
+        let (mut learner, id) = learning(Settings::default());
+        learner.give(id, given);
+        let device = Inode { dev: 8, ino: 0, generation: 0 };
+        learner.add(&file(id, FILE, Kind::File), at(1));
+        learner.add(&pages(id, FILE, 0, 9, PageUse::Read), at(2));
+        learner.add(&file(id, device, Kind::Device), at(1));
+        (0..runs).for_each(|n| learner.add(&pages(id, device, 40 * n, 40 * n + 32, PageUse::Added), at(1)));
+        let set = learner.over(at(9000)).remove(0).launch.set;
+        set.files.iter().any(|file| file.kind == Kind::Device)
+    };
+    let (home, tree) = (Some(Path::new("/home/u")), Some(Path::new("/home/u/a")));
+    let named = || GivenPaths::new(&[b"find", b"/home/u/a"], None, None);
+    let within = || GivenPaths::default().within(tree, home);
+    assert!(!has_metadata(named(), 65) && !has_metadata(within(), 65));
+    assert!(has_metadata(named(), 64) && has_metadata(within(), 64), "its own");
+    assert!(has_metadata(GivenPaths::default(), 400), "it walks through the same directories each time");
 }
 
 #[test]

@@ -23,6 +23,12 @@ const PROCESSES: usize = 8192;
 /// The weight of a file that the launch was given: as if one of two launches used it. The next launch decides whether it is a habit.
 const GIVEN_WEIGHT: f32 = 0.5;
 
+/// More runs of pages of metadata than a file needs: with its inode, its directory, its extents; often fewer, as neighbours share them. Not pages: the kernel
+/// reads those around an inode, too (`inode_readahead_blks`, Documentation/admin-guide/ext4.rst).
+const METADATA_OF_FILE: usize = 4;
+/// A small program may be in a deep directory.
+const LEAST_FILES: usize = 16;
+
 /// The record of a launch so far.
 #[derive(Debug)]
 pub(super) struct Recording {
@@ -105,9 +111,9 @@ impl Recording {
         }
     }
 
-    /// What the launch was given by its arguments.
+    /// What the launch was given to work on.
     pub(super) fn give(&mut self, given: GivenPaths) {
-        self.given = given;
+        self.given = given.of(&self.program);
     }
 
     /// Whether the launch, not its program, brought the file along.
@@ -315,18 +321,29 @@ impl Recording {
         let weights: Vec<f32> = self.files.iter().map(weight).collect();
         let files = self.files.into_iter().zip(weights);
         let used_by = UsedBy::One(self.starter.account);
+        let mut files: Vec<Touched> =
+            files.filter_map(|(file, weight)| file.finish(evidence, weight, used_by)).collect();
+        if !self.given.is_empty() && is_walk(&files) {
+            files.retain(|file| file.kind != Kind::Device);
+        }
         Launch {
             program: self.program,
             uid: self.uid,
             began_ns: self.began.real_ns,
             took: self.last_new.saturating_sub(self.began.mono),
             ended,
-            set: FileSet {
-                files: files.filter_map(|(file, weight)| file.finish(evidence, weight, used_by)).collect(),
-            },
+            set: FileSet { files },
             cold_bytes: self.read_bytes.max(cold_pages * crate::PAGE_BYTES),
         }
     }
+}
+
+/// Whether a launch walked through directories: it used far more metadata than its files need. ext4 shows neither the directories nor the files whose inodes
+/// alone are read. If it was given anything, then that: the next launch walks elsewhere.
+fn is_walk(files: &[Touched]) -> bool {
+    let (metadata, files): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.kind == Kind::Device);
+    let runs: usize = metadata.iter().map(|device| device.pages.spans().len()).sum();
+    runs > METADATA_OF_FILE * LEAST_FILES.max(files.len())
 }
 
 impl File {

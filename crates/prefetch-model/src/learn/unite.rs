@@ -40,7 +40,7 @@ const ORDER_LAUNCHES: u32 = 4;
 ///
 /// - A file's weight is the exponentially fading share of launches that used it: `w += a·(used − w)`, where `a` is the greater of 1/(launches + 1)
 ///   and 0.2.
-/// - A new file weighs more than one half at once, and one that the launch was given by its arguments half as much as others: it may be another one
+/// - A new file weighs more than one half at once, and one that the launch was given half as much as others: it may be another one
 ///   each time.
 /// - Pages are united. Each file is reviewed in one of [`REVIEW_LAUNCHES`] launches, chosen by a hash of its name. A review drops the stale pages and
 ///   marks all pages that this launch does not use as stale until a launch uses them. So pages used in one of three launches stay, pages unused in
@@ -63,7 +63,7 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
     let mut placed: Vec<(f64, Touched)> = Vec::new();
     for (at, file) in known.files.iter().enumerate() {
         let before = place(at, known.files.len());
-        let (now, touched) = match used.remove(file.path.as_os_str()) {
+        let (now, touched) = match used.remove(name_now(file, &used)) {
             Some((at, new)) => (
                 evidence.mean_place(before, place(at, launch.set.files.len())),
                 Some(evidence.used(file, new)),
@@ -78,6 +78,19 @@ pub fn unite(known: Option<&FileSet>, launches_so_far: u32, launch: &Launch) -> 
     );
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
     FileSet { files: placed.into_iter().map(|(_, touched)| touched).collect() }
+}
+
+/// The name of a file in this launch: a file system is the same one also if its device is learned by another name, as by the kernel's before.
+fn name_now<'a>(file: &'a Touched, launch: &HashMap<&'a OsStr, (usize, &Touched)>) -> &'a OsStr {
+    let is_it = |new: &Touched| {
+        file.kind == Kind::Device
+            && new.kind == Kind::Device
+            && file.stamp.ino != 0
+            && new.stamp.ino == file.stamp.ino
+    };
+    let renamed = || launch.iter().find(|(_, (_, new))| is_it(new)).map(|(name, _)| *name);
+    let name = file.path.as_os_str();
+    Some(name).filter(|_| file.kind != Kind::Device).or_else(renamed).unwrap_or(name)
 }
 
 /// Whether an account's launch has more than half of the files that are usual for it. A part of a file counts as such; a large one counts no more than

@@ -142,6 +142,21 @@ fn metadata_of_another_file_system_is_not_mixed() {
 }
 
 #[test]
+fn metadata_of_a_renamed_device_stays_and_two_file_systems_keep_their_own() {
+    let device = |name: &str, uuid: u64, page: u64| Touched {
+        kind: Kind::Device,
+        stamp: Stamp { ino: uuid, ..Stamp::default() },
+        ..file(name, &[(page, page + 1)])
+    };
+    let before = launch(vec![device("/dev/sda1", 7, 1), device("/dev/sdb1", 8, 2)]);
+    let after = launch(vec![device("/dev/disk/by-uuid/7", 7, 3), device("/dev/disk/by-uuid/8", 8, 4)]);
+    let set = all(&[before, after]);
+    assert_eq!(names(&set), ["/dev/disk/by-uuid/7", "/dev/disk/by-uuid/8"]);
+    let of = |at: usize| (set.files[at].pages.clone(), set.files[at].weight);
+    assert_eq!((of(0), of(1)), ((pages(&[(1, 2), (3, 4)]), 1.0), (pages(&[(2, 3), (4, 5)]), 1.0)));
+}
+
+#[test]
 fn warm_launches_say_nothing_against_metadata() {
     let metadata = Touched { kind: Kind::Device, ..file("/dev/sda1", &[(3, 4), (900, 905)]) };
     let mut launches = vec![launch(vec![metadata.clone(), file("a", &[(0, 10)])])];

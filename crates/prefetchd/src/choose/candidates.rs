@@ -190,7 +190,7 @@ impl Candidates {
                 is_own: own.has(&read.path),
             };
             if request.kind == Kind::Device && request.stamp.dev == 0 {
-                // Learned before this boot, so the device may have another number now. /dev is in memory, so stat(2) answers at once.
+                // Learned before this boot or by its UUID, so the device may have another number now. /dev is in memory, so stat(2) answers at once.
                 request.stamp.dev = rustix::fs::stat(&request.path).map_or(0, |stat| stat.st_rdev);
             }
             request

@@ -13,6 +13,7 @@ use eke_linux::parse::mountinfo::{Mount, mount_of};
 
 use super::last_use::LastUse;
 use super::measurements::Measurements;
+use crate::file::file_system;
 use crate::read::job::disks;
 use eke_prefetch_disk::decide::ASSUMED_ROTATING;
 use eke_prefetch_disk::{
@@ -21,7 +22,7 @@ use eke_prefetch_disk::{
 };
 use eke_prefetch_model::choose::{Environment, Resident};
 use eke_prefetch_model::cost::DiskCost;
-use eke_prefetch_model::file_set::{Kind, Touched};
+use eke_prefetch_model::file_set::{FileSet, Kind, Touched};
 
 /// A busy disk is measured again after this; one that is too small is not.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -46,6 +47,14 @@ pub(crate) struct DiskReport {
     pub is_new: bool,
 }
 
+/// The largest requested file of a file system.
+#[derive(Debug, Default)]
+struct Requested {
+    bytes: u64,
+    path: PathBuf,
+    ino: u64,
+}
+
 /// The result from the measuring thread.
 type Answer = (u64, Result<Measured, measure::Error>);
 
@@ -60,8 +69,8 @@ pub(crate) struct Disks {
     /// By the same number.
     identities: BTreeMap<u64, DiskIdentity>,
     stored: Measurements,
-    /// Requested file systems, each with its largest requested file and that file's size.
-    requested: RefCell<BTreeMap<u64, (u64, PathBuf)>>,
+    /// Requested file systems, each with its largest requested file.
+    requested: RefCell<BTreeMap<u64, Requested>>,
     /// The subset whose device cannot be read, so that a file is measured instead.
     by_file: BTreeSet<u64>,
     measuring: Option<Receiver<Answer>>,
@@ -164,15 +173,14 @@ impl Disks {
     /// The size of the file that is measured instead of the device; 0 if the device is.
     fn target_bytes(&self, dev: u64) -> u64 {
         let by_file = self.by_file.contains(&dev);
-        self.requested.borrow().get(&dev).filter(|_| by_file).map_or(0, |(bytes, _)| *bytes)
+        self.requested.borrow().get(&dev).filter(|_| by_file).map_or(0, |largest| largest.bytes)
     }
 
     fn begin(&mut self, dev: u64, now: Duration) {
         self.tried.insert(dev, now);
         let Some(mut target) = self.profiles.get(&dev).and_then(|f| Target::of(&f.backing)) else { return };
-        if let Some((_, largest)) = self.requested.borrow().get(&dev).filter(|_| self.by_file.contains(&dev))
-        {
-            target = target.by_file(largest);
+        if let Some(largest) = self.requested.borrow().get(&dev).filter(|_| self.by_file.contains(&dev)) {
+            target = target.by_file(&largest.path, largest.ino);
         }
         let (root, (answer, answers)) = (self.root.clone(), channel());
         let seed = now.subsec_nanos().into();
@@ -302,11 +310,27 @@ impl Disks {
         through.filter(|through| !through.is_empty()).unwrap_or_else(|| Device::of(dev).to_string())
     }
 
+    /// Gives devices their present names: one that was learned by its file system may have another name at each boot. One that is not here is left out.
+    pub fn locate(&self, set: &mut FileSet) {
+        let mut found = BTreeSet::new();
+        set.files.retain_mut(|file| {
+            if file.kind != Kind::Device {
+                return true;
+            }
+            if file_system::is_by_uuid(&file.path) {
+                let Some(node) = file_system::node(&self.root, &file.path) else { return false };
+                (file.path, file.stamp.dev) = (node, 0);
+            }
+            // An earlier eke may have learned it by that name.
+            found.insert(file.path.clone())
+        });
+    }
+
     fn note_request(&self, dev: u64, file: &Touched) {
         let mut requested = self.requested.borrow_mut();
         let largest = requested.entry(dev).or_default();
-        if file.kind == Kind::File && file.stamp.size > largest.0 {
-            *largest = (file.stamp.size, file.path.clone());
+        if file.kind == Kind::File && file.stamp.size > largest.bytes {
+            *largest = Requested { bytes: file.stamp.size, path: file.path.clone(), ino: file.stamp.ino };
         }
     }
 

@@ -95,10 +95,11 @@ fn a_larger_file_is_measured_where_one_was_too_small() {
     machine.disks.text.clear();
     machine.disks.refresh();
     machine.disks.by_file.insert(dev);
-    machine.disks.requested.borrow_mut().insert(dev, (4096, "/small".into()));
-    machine.disks.measured(dev, Err(measure::Error::Small { path: "/small".into(), bytes: 4096 }), s(0));
+    let of = |bytes| Requested { bytes, path: "/file".into(), ino: 7 };
+    machine.disks.requested.borrow_mut().insert(dev, of(4096));
+    machine.disks.measured(dev, Err(measure::Error::Small { path: "/file".into(), bytes: 4096 }), s(0));
     assert!(!machine.disks.is_due(dev, s(1000)));
-    machine.disks.requested.borrow_mut().insert(dev, (1 << 30, "/large".into()));
+    machine.disks.requested.borrow_mut().insert(dev, of(1 << 30));
     assert!(machine.disks.is_due(dev, s(1000)));
 }
 
@@ -136,6 +137,40 @@ fn a_disk_that_took_the_name_of_another_one_is_measured() {
     assert!(is_known());
     tree::put(machine.dir.path(), "sys/dev/block/8:0/device/wwid", "naa.1\n");
     assert!(!is_known());
+}
+
+#[test]
+fn a_device_that_was_learned_by_its_file_system_is_found_under_its_present_name() {
+    let mut machine = Machine::new();
+    let dir = machine.dir.path().to_owned();
+    let device = |path: &str, ino: u64| Touched {
+        path: path.into(),
+        kind: Kind::Device,
+        stamp: Stamp { dev: 0x811, ino, ..Stamp::default() },
+        pages: Pages::default(),
+        stale: Pages::default(),
+        weight: 1.0,
+        used_by: UsedBy::Unknown,
+    };
+    let files =
+        vec![device("/dev/disk/by-uuid/home", 7), device("/dev/sdb", 0), device("/dev/disk/by-uuid/gone", 8)];
+    std::fs::create_dir_all(dir.join("dev/disk/by-uuid")).unwrap();
+    for (name, expected) in [("sda", vec!["/dev/sda", "/dev/sdb"]), ("sdb", vec!["/dev/sdb"])] {
+        let link = dir.join("dev/disk/by-uuid/home");
+        _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(format!("../../{name}"), link).unwrap();
+        tree::put(&dir, "sys/dev/block/8:0/uevent", &format!("DEVNAME={name}\n"));
+        machine.disks.text.clear();
+        machine.disks.refresh();
+        let mut located = FileSet { files: files.clone() };
+        machine.disks.locate(&mut located);
+        assert_eq!(
+            located.files.iter().map(|file| file.path.to_str().unwrap()).collect::<Vec<_>>(),
+            expected
+        );
+        assert_eq!(located.files[0].stamp.dev, 0, "its number is read anew");
+        assert!(machine.disks.cost(&located.files[0]).is_some(), "{name}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use eke_linux::{Root, read};
 use eke_model::config::PrefetchSettings;
 use eke_model::units::PageSize;
 
+use crate::group_memory::{self, GroupMemory};
 use crate::reclaim::Reclaim;
 use eke_prefetch_model::choose::{Allowance, Memory, Occasion, Rules, allowance};
 use eke_prefetch_model::learn::Now;
@@ -54,9 +55,12 @@ impl MemorySampler {
         let text = |file: &str| root.read(file).unwrap_or_default();
         let memory = meminfo::parse(&text("proc/meminfo"));
         self.count(now.mono, counters(&text("proc/vmstat"), expected_bytes, root.page_size()));
+        // What eke reads counts for its own group.
+        let all = GroupMemory { most: memory.total, left: memory.available };
+        let own = group_memory::of_process(root, "self").unwrap_or(all);
         Memory {
-            total: memory.total,
-            available: memory.available,
+            total: memory.total.min(own.most),
+            available: memory.available.min(own.left),
             refaults_per_s: self.refaults_per_s,
             on_battery: read::on_battery(root) == Some(true),
         }
@@ -89,6 +93,8 @@ fn counters(vmstat: &str, expected_bytes: u64, page: PageSize) -> Counters {
 
 #[cfg(test)]
 mod tests {
+    use eke_model::units::Bytes;
+
     use super::*;
 
     const MOST: f64 = 200.0;
@@ -120,6 +126,33 @@ mod tests {
         assert_eq!(rate(&[(0.01, 20, 1, 0)]), 0.0);
         assert_eq!(rate(&[(0.5, 20, 1, 0), (1.5, 0, 0, 0)]), 10.0);
         assert_eq!(rate(&[(1.0, 300, 1, 0), (0.5, 0, 0, 0)]), 300.0, "the last rate holds on");
+    }
+
+    #[test]
+    fn ekes_own_group_bounds_what_it_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |file: &str, text: &str| eke_testkit::tree::put(dir.path(), file, text);
+        let settings = PrefetchSettings { memory_percent: 50, ..PrefetchSettings::default() };
+        let now = Now { mono: Duration::ZERO, real_ns: 0 };
+        let budget = |occasion| {
+            let root = Root::at(dir.path());
+            MemorySampler::default().allowance(&root, &settings, occasion, now, 0).budget
+        };
+        put("proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n");
+        put("proc/self/cgroup", "0::/system.slice/eke.service\n");
+        assert!(
+            [Occasion::Ahead, Occasion::Exec].iter().all(|occasion| budget(*occasion) > Bytes::mib(1000))
+        );
+        let group = "sys/fs/cgroup/system.slice/eke.service";
+        put(&format!("{group}/memory.current"), &format!("{}\n", 100 << 20));
+        for limit in ["memory.high", "memory.max"] {
+            put(&format!("{group}/{limit}"), &format!("{}\n", 200 << 20));
+            assert_eq!(budget(Occasion::Exec), Bytes::mib(36), "{limit}: what is left, without 64 MiB");
+            assert_eq!(budget(Occasion::Ahead), Bytes::mib(18), "{limit}");
+            put(&format!("{group}/{limit}"), "max\n");
+        }
+        put("sys/fs/cgroup/system.slice/memory.max", "1\n");
+        assert_eq!(budget(Occasion::Ahead), Bytes(0), "a group above it");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use rustix::fs::{
     Advice, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Stat, fadvise, fstat, openat, openat2, seek,
@@ -62,8 +62,9 @@ pub(crate) fn top(root: &Path) -> Result<OwnedFd, String> {
 /// # Errors
 /// What is at the path instead, or the kernel's answer.
 pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, Refusal> {
-    // A user's files come and go: a temporary file, a document. That is no reason to learn the program again; a new version of the program is.
-    let is_packages = request.kind == Kind::Device || is_system(&request.path);
+    // A user's files come and go: a temporary file, a document. That is no reason to learn the program again; a new version of the program is. A device that
+    // is another one is none, either: its name may come back at the next boot.
+    let is_packages = is_system(&request.path);
     let refused = |errno| {
         let refusal = refusal(errno);
         Refusal { changed: refusal.changed && is_packages, ..refusal }
@@ -97,12 +98,26 @@ pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, 
 
 const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Resolves a path without opening the file. No link is followed (openat2(2), Linux 5.6; before that only the last component is guaranteed).
+/// Resolves a path without opening the file. No link is followed.
 fn look_up(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     match beneath(root, path, ResolveFlags::empty()) {
-        Err(Errno::NOSYS) => openat(root, relative(path), PATH_ONLY, Mode::empty()),
+        // EPERM: a filter of system calls that is older than openat2
+        Err(Errno::NOSYS | Errno::PERM) => walk(root, path),
         answer => answer,
     }
+}
+
+/// The same before Linux 5.6, name by name: a link on the way is no directory.
+fn walk(root: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    let mut at = openat(root, ".", PATH_ONLY, Mode::empty())?;
+    for part in path.components() {
+        match part {
+            Component::RootDir => {}
+            Component::Normal(name) => at = openat(&at, name, PATH_ONLY, Mode::empty())?,
+            _ => return Err(Errno::XDEV),
+        }
+    }
+    Ok(at)
 }
 
 /// The same, also with other restrictions of the way. ENOSYS before Linux 5.6.

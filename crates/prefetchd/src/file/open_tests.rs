@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use super::*;
+use crate::file::resident::tests::refusing;
 use eke_prefetch_model::pages::Pages;
 
 struct TestDir {
@@ -158,7 +159,9 @@ fn of_a_device_the_file_system_counts() {
     let earlier = ReadRequest { stamp: Stamp { dev, ..Stamp::default() }, ..learned.clone() };
     let is_refused = |udev: &str, request: &ReadRequest| {
         eke_testkit::tree::put(dir.dir.path(), "run/udev/data/b511:7", udev);
-        dir.why_not(request) == "another file system is on it now"
+        let refusal = open(&dir.root, request).map(|opened| opened.bytes).unwrap_err();
+        assert!(!refusal.changed, "its program is as it was");
+        refusal.why == "another file system is on it now"
     };
     assert!(is_refused("E:ID_FS_UUID=b\n", &learned));
     assert!(!is_refused("E:ID_FS_UUID=a\n", &learned));
@@ -179,6 +182,24 @@ fn links_are_not_followed_anywhere() {
     assert_eq!(dir.why_not(&by("/dir/file")), "a symbolic link is in its path now");
     assert_eq!(dir.why_not(&by("/link")), "a symbolic link is there now");
     assert!(open(&dir.root, &by("/../real/file")).is_err(), "nothing above the root");
+}
+
+#[test]
+fn where_openat2_may_not_be_called_files_are_found_and_links_are_not_followed() {
+    let dir = TestDir::new();
+    fs::create_dir(dir.path("real")).unwrap();
+    fs::write(dir.path("real/file"), "12345").unwrap();
+    let learned = dir.learned("real/file", Kind::File);
+    symlink("real", dir.path("dir")).unwrap();
+    symlink("real/file", dir.path("link")).unwrap();
+    let opened = |path: &str| {
+        let request = ReadRequest { path: path.into(), ..learned.clone() };
+        refusing(&[libc::SYS_openat2], || open(&dir.root, &request).map_err(|refusal| refusal.why))
+    };
+    assert_eq!(opened("/real/file").unwrap().bytes, 5);
+    for by_link in ["/dir/file", "/link", "/dir/../real/file", "/../real/file"] {
+        assert!(opened(by_link).is_err(), "{by_link}");
+    }
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::process::Process;
 use crate::choose::candidates::OwnPaths;
 use crate::trace::mounts::Mounts;
-use eke_prefetch_model::file_set::Kind;
 use eke_prefetch_model::learn::Now;
 use eke_prefetch_model::program::ProgramId;
 use eke_prefetch_model::system::is_system;
@@ -54,5 +53,5 @@ impl Process<'_> {
 fn uses_one(known: &LearnedProgram, changed: &HashSet<&Path>) -> bool {
     let own = OwnPaths::new(once(&known.record.program));
     let mut files = known.set.files.iter().filter(|file| changed.contains(file.path.as_path()));
-    files.any(|file| file.kind == Kind::Device || is_system(&file.path) || own.has(&file.path))
+    files.any(|file| is_system(&file.path) || own.has(&file.path))
 }

@@ -11,6 +11,9 @@ pub trait Clock {
     /// The current time on both clocks.
     fn now(&self) -> Now;
 
+    /// How long the machine has been suspended since its boot.
+    fn suspended(&self) -> Duration;
+
     /// The local time zone's offset from UTC in seconds.
     fn east_of_utc_s(&self) -> i64;
 }
@@ -21,15 +24,15 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        let mono = clock_gettime(ClockId::Monotonic);
         let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Now {
-            mono: Duration::new(
-                u64::try_from(mono.tv_sec).unwrap_or_default(),
-                u32::try_from(mono.tv_nsec).unwrap_or_default(),
-            ),
+            mono: since_boot(ClockId::Monotonic),
             real_ns: i64::try_from(real.as_nanos()).unwrap_or(i64::MAX),
         }
+    }
+
+    fn suspended(&self) -> Duration {
+        since_boot(ClockId::Boottime).saturating_sub(since_boot(ClockId::Monotonic))
     }
 
     #[expect(unsafe_code, reason = "the local time has no safe wrapper in the crates that are here")]
@@ -42,6 +45,10 @@ impl Clock for SystemClock {
         let done = unsafe { libc::localtime_r(&now_s, &mut local) };
         if done.is_null() { 0 } else { i64::from(local.tm_gmtoff) }
     }
+}
+
+fn since_boot(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
 /// Seconds since 1970.

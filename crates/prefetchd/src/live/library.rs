@@ -324,9 +324,10 @@ impl Library {
         let left_out = self.with(|store| store.add_launch(launch, &set, unix_s(now)))?;
         self.has_news = true;
         if left_out.files > 0 && self.reported_full.insert(id) {
+            // Its name stays root's: the system's journal has more readers.
             self.trouble(format!(
-                "{} uses more files than the store takes for one program; eke leaves out {}, those that the fewest of its starts use",
-                launch.program, left_out.files
+                "a program uses more files than the store takes for one; eke leaves out {}, those that the fewest of its starts use (`sudo eke prefetch list` shows the programs)",
+                left_out.files
             ));
         }
         if left_out.programs > 0 {

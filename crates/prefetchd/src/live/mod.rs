@@ -16,7 +16,7 @@
 //! - [`starting`]: what programs read while they start (pure); [`starters_group`]: what a starter's control group lets eke read
 //! - [`learned`]: what becomes of a recorded launch; [`private`]: which files the store may not name
 //! - [`changed`]: which programs are learned again because their files have changed
-//! - [`outdated`]: which programs are forgotten, because they were removed or upgraded
+//! - [`outdated`]: which programs are forgotten, because they were removed or upgraded; [`removed`]: looks for removed ones
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)
 //! - [`effect`]: starts that are left alone, to measure what the others gain
@@ -24,7 +24,8 @@
 //! - [`heap`]: returns heap memory after a burst; [`clock`]: the clock, as a trait
 //! - [`notice`]: notices for users, as lines of JSON
 //!
-//! One thread does everything except probing and reading; it opens no user's file.
+//! One thread does everything except what may wait: probing, reading, arguments and mappings of processes, and the search for removed programs. It opens no
+//! user's file.
 
 mod ahead;
 mod background;
@@ -50,6 +51,7 @@ mod pipeline;
 mod private;
 mod process;
 mod reads;
+mod removed;
 mod running;
 mod starters_group;
 mod starting;

@@ -41,10 +41,11 @@ pub fn ahead(
     let now = clock.now();
     let fallback = Fallback::new(&options.store, &root.path(FALLBACK));
     let store = ProgramStore::existing(fallback.in_use(), Access::Read)?;
-    let known = find(&store, programs, unix_s(now))?;
+    let mut known = find(&store, programs, unix_s(now))?;
     let user = starter(&store, &known)?;
-    let candidates = Candidates::certain(known);
     let mut disks = Disks::new(root, store.state(DISKS.0, DISKS.1)?.as_deref());
+    known.iter_mut().for_each(|known| disks.locate(&mut known.set));
+    let candidates = Candidates::certain(known);
     let allowance = MemorySampler::default().allowance(root, &options.settings, Occasion::Exec, now, 0);
     let limits = Limits::of(allowance.budget.0);
     candidates.choose(&disks, &limits);

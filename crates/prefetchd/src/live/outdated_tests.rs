@@ -59,7 +59,7 @@ fn of_two_versions_that_are_both_in_use_none_goes() {
 }
 
 #[test]
-fn a_program_that_was_removed_is_forgotten_at_the_start_and_not_predicted() {
+fn a_program_that_was_removed_is_forgotten_some_time_after_the_start_and_not_predicted() {
     let machine = machine();
     let firefox_here = machine.root.path("snap/firefox/1");
     std::fs::create_dir_all(&firefox_here).unwrap();
@@ -69,11 +69,15 @@ fn a_program_that_was_removed_is_forgotten_at_the_start_and_not_predicted() {
     process.end();
     drop(process);
     let mut process = machine.process();
+    look_up_all(&mut process);
     assert!(knows(&process, &firefox(1)), "its mount may come");
     assert_eq!(predicted(&mut process), BTreeSet::from([firefox(1).id()]));
     drop(process);
     std::fs::remove_dir(firefox_here).unwrap();
     let mut process = machine.process();
+    process.forget_removed(Now { mono: Still.now().mono + Duration::from_secs(599), ..Still.now() });
+    assert!(process.removed.left.is_none(), "the boot and the log-in have the disk to themselves");
+    look_up_all(&mut process);
     assert!(!knows(&process, &firefox(1)) && predicted(&mut process).is_empty());
 }
 

@@ -129,7 +129,8 @@ impl Process<'_> {
     ) -> Option<(Vec<ReadRequest>, Vec<Decision>)> {
         self.disks.refresh();
         let account = self.owners.account(user);
-        let known = self.library.program(id, now)?.for_account(account);
+        let mut known = self.library.program(id, now)?.for_account(account);
+        self.disks.locate(&mut known.set);
         if self.is_changed(id) {
             self.effect.leave_out(id);
         }
@@ -295,8 +296,10 @@ impl Process<'_> {
                 self.reads.due.go_on(occasion, now.mono);
                 break;
             }
-            let program = self.library.program(chance.program, now);
-            known.extend(program.map(|known| (chance.probability, known.for_account(user))));
+            let Some(program) = self.library.program(chance.program, now) else { continue };
+            let mut program = program.for_account(user);
+            self.disks.locate(&mut program.set);
+            known.push((chance.probability, program));
         }
         Candidates::new(known)
     }

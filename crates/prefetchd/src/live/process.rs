@@ -24,11 +24,14 @@ use super::options::Options;
 use super::pending::{self, Pending};
 use super::people::People;
 use super::reads::{ReadingCpu, Reads};
+use super::removed::Removed;
 use super::running::{Executed, Running};
 use crate::choose::{Disks, MemorySampler};
+use crate::owners::owners;
 use crate::probe::Probe;
 use crate::probe::prober::Prober;
 use crate::schedule::Scheduler;
+use crate::trace::memory_files::MemoryFiles;
 use crate::trace::mounts::Mounts;
 use crate::trace::{Watch, process, script_path};
 use eke_prefetch_model::learn::{Now, Owners, Settings, Wrappers};
@@ -50,6 +53,9 @@ const PREDICTOR: (&str, u32) = ("eke", 2);
 pub(super) const DISKS: (&str, u32) = ("disks", 2);
 /// Version 1 divided by the pages read from the disk alone.
 pub(super) const CPU: (&str, u32) = ("cpu", 2);
+
+/// A shorter suspension is none of which people come back.
+const SUSPENDED: Duration = Duration::from_secs(60);
 
 /// The lock file's name in the store's directory.
 const LOCK: &str = "prefetch.lock";
@@ -99,24 +105,6 @@ fn lock(root: &Root, options: &Options, notice: &mut Option<Notice>) -> Result<O
     }
 }
 
-fn owners(root: &Root) -> Owners {
-    let text = |path: &str| root.read(path).unwrap_or_default();
-    Owners::new(&text("etc/subuid"), &text("etc/passwd"))
-}
-
-/// Opens the store without the programs that were removed. Arguments that an earlier eke took for scripts go, too: they may be private.
-fn open_library(root: &Root, options: &Options, now: Now) -> (Library, Vec<ProgramId>) {
-    let mut library = Library::open(root, options, now);
-    let mounts = Mounts::read(root);
-    let forgotten = library.forget_those(&|program| mounts.lacks(program), now);
-    if !forgotten.is_empty() {
-        let programs = forgotten.len();
-        let what = format!("eke forgets {programs} learned programs: they are no files, or were removed");
-        library.notify(Notice::Trouble { what });
-    }
-    (library, forgotten)
-}
-
 fn load_predictor(library: &mut Library, people: &People, notices: &mut Vec<Notice>) -> Eke {
     let stored = library.state(PREDICTOR.0, PREDICTOR.1).map(|bytes| Eke::from_state(&bytes));
     let mut predictor = stored.unwrap_or_else(|| Ok(Eke::default())).unwrap_or_else(|e| {
@@ -145,6 +133,8 @@ pub(super) struct LastDone {
     pub(super) choice: Duration,
     /// The running processes with `/proc`, after a loss.
     compared: Duration,
+    /// The suspensions so far, which were noticed.
+    suspended: Duration,
 }
 
 pub(super) struct Process<'a> {
@@ -172,6 +162,7 @@ pub(super) struct Process<'a> {
     pub(super) probe: Probe,
     /// Earlier versions of programs that were forgotten. One that comes back is in use beside the other.
     pub(super) superseded: BTreeSet<ProgramId>,
+    pub(super) removed: Removed,
     pub(super) reads: Reads,
     pub(super) done: LastDone,
     pub(super) began: Duration,
@@ -189,7 +180,7 @@ impl<'a> Process<'a> {
         sees_uses: bool,
     ) -> Self {
         let (now, owners) = (clock.now(), owners(root));
-        let (mut library, removed) = open_library(root, options, now);
+        let mut library = Library::open(root, options, now);
         let wrappers = Self::load_wrappers(&mut library, now);
         let disks = Disks::new(root, library.state(DISKS.0, DISKS.1).as_deref());
         let effect = Effect::load(&mut library, options.control_percent(), sees_uses, now.real_ns as u64);
@@ -203,7 +194,7 @@ impl<'a> Process<'a> {
         let predictor = load_predictor(&mut library, &people, &mut notices);
         let (pid, so_far) = (std::process::id(), effect.so_far());
         let state = PrefetchState { pid, source, effect: so_far, ..PrefetchState::default() };
-        let mut process = Self {
+        Self {
             root,
             options,
             clock,
@@ -225,15 +216,14 @@ impl<'a> Process<'a> {
             scheduler,
             probe,
             superseded: BTreeSet::new(),
+            removed: Removed::default(),
             reads: Reads::default(),
-            done: LastDone::default(),
+            done: LastDone { suspended: clock.suspended(), ..LastDone::default() },
             began: now.mono,
             state,
             published: PrefetchState::default(),
             notices,
-        };
-        removed.into_iter().for_each(|removed| process.forget(removed));
-        process
+        }
     }
 
     fn ready(&self) -> Notice {
@@ -246,7 +236,7 @@ impl<'a> Process<'a> {
 
     /// Programs that run already do not count as started. A person's session has just begun if all processes are young.
     fn find_running(&mut self) {
-        let (now, mounts) = (self.clock.now(), Mounts::read(self.root));
+        let (now, mounts, files) = (self.clock.now(), Mounts::read(self.root), MemoryFiles::new(self.root));
         let (now_s, mut is_young) = (self.local_s(now), BTreeMap::new());
         for pid in eke_linux::read::pids(self.root) {
             let Some((_, uid)) = process::parent_and_user(self.root, pid) else { continue };
@@ -254,8 +244,8 @@ impl<'a> Process<'a> {
             session.into_iter().for_each(|session| _ = self.sessions.is_new(uid, session));
             *is_young.entry(uid).or_insert(self.running.is_person(uid)) &=
                 process::is_younger(self.root, pid, log_ins::LASTS) == Some(true);
-            let id = process::exe(self.root, pid)
-                .map(|exe| script_path::program(self.root, &mounts, pid, exe).id());
+            let id =
+                process::exe(self.root, pid).map(|exe| script_path::program(&files, &mounts, pid, exe).id());
             let known = id.filter(|id| self.library.state_of(*id).is_some() && !self.is_wrapper(*id, uid));
             let is_event = known.is_some();
             self.running.found(Executed { pid, uid, program: id, is_event, log_in: None });
@@ -294,10 +284,12 @@ impl<'a> Process<'a> {
     }
 
     fn do_regular_tasks(&mut self, now: Now) {
+        self.note_resumption(now);
         if now.mono.saturating_sub(self.done.flush) >= FLUSH {
             self.done.flush = now.mono;
             self.flush(now);
             self.disks.note_use(now.mono);
+            self.forget_removed(now);
             heap::trim();
         }
         if now.mono.saturating_sub(self.done.state) >= STORE_STATE {
@@ -305,6 +297,15 @@ impl<'a> Process<'a> {
             self.store_predictor();
             self.store_wrappers();
         }
+    }
+
+    /// After hibernation hardly any file is in memory, and people go on as after a log-in. After a suspension to memory all files are there, as probes show.
+    fn note_resumption(&mut self, now: Now) {
+        let suspended = self.clock.suspended();
+        if suspended.saturating_sub(self.done.suspended) >= SUSPENDED {
+            self.reads.due.session(now.mono);
+        }
+        self.done.suspended = suspended;
     }
 
     fn flush(&mut self, now: Now) {

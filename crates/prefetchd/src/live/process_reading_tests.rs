@@ -2,7 +2,7 @@
 
 use std::mem::discriminant;
 
-use eke_prefetch_model::choose::ChoiceOutcome;
+use eke_prefetch_model::choose::{ChoiceOutcome, Occasion};
 
 use super::*;
 
@@ -51,6 +51,37 @@ fn one_start_in_sixteen_measures_again_what_reading_at_exec_costs() {
     assert_eq!(read.iter().position(|read| *read), Some(15), "{read:?}");
     process.schedule_launch(cold(), Vec::new());
     assert!(process.choose_launch(id, USER, ALL, now).is_none(), "it is being measured");
+}
+
+/// A clock with the seconds for which the machine has been suspended.
+struct Suspended(std::cell::Cell<u64>);
+
+impl Clock for Suspended {
+    fn now(&self) -> Now {
+        Still.now()
+    }
+
+    fn suspended(&self) -> Duration {
+        Duration::from_secs(self.0.get())
+    }
+
+    fn east_of_utc_s(&self) -> i64 {
+        0
+    }
+}
+
+#[test]
+fn after_hibernation_programs_are_read_as_at_a_log_in() {
+    let (machine, clock) = (Machine::new(), Suspended(std::cell::Cell::new(1000)));
+    let mut process = Process::new(&machine.root, &machine.options, &clock, "a test".to_owned(), true);
+    let mut occasion_after = |suspended_s: u64| {
+        clock.0.set(suspended_s);
+        process.do_regular_tasks(clock.now());
+        process.reads.due.take()
+    };
+    assert_eq!(occasion_after(1000), None, "before eke began");
+    assert_eq!(occasion_after(1059), None);
+    assert_eq!([occasion_after(1119), occasion_after(1119)], [Some(Occasion::Session), None]);
 }
 
 #[test]

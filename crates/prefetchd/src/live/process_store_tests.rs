@@ -28,16 +28,19 @@ fn arguments_that_an_earlier_eke_took_for_scripts_are_forgotten() {
     let here = machine.root.path("home/u/x.sh");
     std::fs::create_dir_all(here.parent().unwrap()).unwrap();
     std::fs::write(here, "").unwrap();
-    let (kept, argument) = (["/home/u/x.sh", "/not mounted/x.sh", "vi"], "/home/u/mail bob");
-    kept.iter().chain([&argument]).for_each(|path| machine.learn(&launch(script(path))));
-    let process = machine.process();
+    let kept = ["/home/u/x.sh", "/not mounted/x.sh", "vi"];
+    let arguments: Vec<String> = (0..40).map(|n| format!("/home/u/mail {n}")).collect();
+    let all = kept.iter().copied().chain(arguments.iter().map(String::as_str));
+    all.for_each(|path| machine.learn(&launch(script(path))));
+    let mut process = machine.process();
+    look_up_all(&mut process);
     let knows = |path: &str| process.library.state_of(script(path).id()).is_some();
-    assert!(kept.iter().all(|path| knows(path)) && !knows(argument));
+    assert!(kept.iter().all(|path| knows(path)) && !arguments.iter().any(|path| knows(path)));
     assert!(
         process
             .notices
             .iter()
-            .any(|notice| matches!(notice, Notice::Trouble { what } if what.contains("1 learned programs")))
+            .any(|notice| matches!(notice, Notice::Trouble { what } if what.contains("16 learned programs")))
     );
 }
 

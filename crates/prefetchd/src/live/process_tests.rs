@@ -43,6 +43,10 @@ impl Clock for Still {
         Now { mono: Duration::from_secs(1000), real_ns: 1_700_000_000_000_000_000 }
     }
 
+    fn suspended(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn east_of_utc_s(&self) -> i64 {
         0
     }
@@ -79,6 +83,15 @@ fn launch(program: Program) -> Launch {
         cold_bytes: 4096,
         set: FileSet { files: vec![file] },
     }
+}
+
+/// Ten minutes after its start, until it has looked up all programs.
+fn look_up_all(process: &mut Process<'_>) {
+    let now = Now { mono: Still.now().mono + Duration::from_secs(600), ..Still.now() };
+    wait_for("the last program is looked up", || {
+        process.forget_removed(now);
+        process.removed.under_way.is_none() && process.removed.left == Some(Vec::new())
+    });
 }
 
 impl Machine {

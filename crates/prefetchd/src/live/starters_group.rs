@@ -2,34 +2,22 @@
 //!
 //! eke reads in its own group: a start must not make it read more than the starter could.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use eke_linux::Root;
-use eke_linux::parse::{groups, keyed};
 use eke_model::units::Bytes;
 
-/// Where cgroup v2 is mounted.
-const TOP: &str = "sys/fs/cgroup";
+use crate::group_memory::{groups_of, of_process};
 
 /// The memory that eke may fill for this process: as much as each group on the way to it has left, and nothing where one has a limit for reads (`io.max`).
 /// `None` without a limit, and with cgroup v1.
 pub(super) fn room(root: &Root, pid: u32) -> Option<Bytes> {
-    let text = root.read(format!("proc/{pid}/cgroup")).ok()?;
-    let group = groups::own(&text, "")?.trim_start_matches('/');
-    let ways = Path::new(group).ancestors().filter(|way| !way.as_os_str().is_empty());
-    ways.filter_map(|way| room_of(root, &Path::new(TOP).join(way))).min()
-}
-
-fn room_of(root: &Root, group: &Path) -> Option<Bytes> {
-    let text = |file: &str| root.read(group.join(file)).unwrap_or_default();
-    if limits_reads(&text("io.max")) {
+    let process = pid.to_string();
+    let io_max = |group: &PathBuf| root.read(group.join("io.max")).unwrap_or_default();
+    if groups_of(root, &process).iter().any(|group| limits_reads(&io_max(group))) {
         return Some(Bytes(0));
     }
-    let most = groups::limit(&text("memory.max"))?;
-    // Pages that the group does not use any more make room for others.
-    let unused = keyed::count(&text("memory.stat"), "inactive_file").unwrap_or(0);
-    let used = text("memory.current").trim().parse::<u64>().unwrap_or(most);
-    Some(Bytes(most.saturating_sub(used.saturating_sub(unused))))
+    of_process(root, &process).map(|memory| memory.left)
 }
 
 /// Whether a disk's reads are limited: `8:0 rbps=1048576 wbps=max riops=max wiops=max` (Documentation/admin-guide/cgroup-v2.rst).
@@ -55,6 +43,8 @@ mod tests {
         put(&format!("{app}/memory.current"), "900000\n");
         put(&format!("{app}/memory.stat"), "anon 500000\ninactive_file 300000\n");
         assert_eq!(room(&root, 7), Some(Bytes(400_000)));
+        put(&format!("{app}/memory.high"), "700000\n");
+        assert_eq!(room(&root, 7), Some(Bytes(100_000)), "systemd's MemoryHigh=");
         put("sys/fs/cgroup/user.slice/memory.max", "2000\n");
         put("sys/fs/cgroup/user.slice/memory.current", "1000\n");
         assert_eq!(room(&root, 7), Some(Bytes(1000)), "a group above it");

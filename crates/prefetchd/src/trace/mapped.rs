@@ -13,6 +13,7 @@ use eke_linux::parse::maps::{self, Mapping};
 use eke_linux::read::answers;
 use eke_model::units::PageSize;
 
+use super::memory_files::MemoryFiles;
 use super::mounts::Mounts;
 use super::pagemap::present_pages;
 use eke_prefetch_model::file_set::Kind;
@@ -28,19 +29,19 @@ const ENTRIES_A_READ: u64 = 8192;
 const ENTRY_BYTES: u64 = 8;
 
 /// Reports a process's mapped files and the present pages of each. Reports nothing for an ended process, nor for one within execve(2).
-pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &mut dyn FnMut(TraceEvent)) {
-    let text = maps_of(root, pid);
-    if text.is_empty() {
-        return;
-    }
-    let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return };
-    let page = root.page_size();
-    let mut left = BYTES_PER_PROCESS / page.bytes();
+pub fn report(
+    files: &MemoryFiles,
+    mounts: &Mounts,
+    launch: LaunchId,
+    pid: u32,
+    each: &mut dyn FnMut(TraceEvent),
+) {
     // Whether each file is reported: it may be mapped thousands of times.
-    let mut files: BTreeMap<Inode, bool> = BTreeMap::new();
-    for mapping in mappings(&text) {
+    let mut reported: BTreeMap<Inode, bool> = BTreeMap::new();
+    let mut wanted = Vec::new();
+    for mapping in mappings(&maps_of(files, pid)) {
         let inode = inode(&mapping);
-        let is_reported = files.entry(inode).or_insert_with(|| {
+        let is_reported = reported.entry(inode).or_insert_with(|| {
             let found = found(mounts, &mapping);
             let is_found = found.is_some();
             found.into_iter().for_each(|found| {
@@ -48,18 +49,21 @@ pub fn report(root: &Root, mounts: &Mounts, launch: LaunchId, pid: u32, each: &m
             });
             is_found
         });
-        if !*is_reported {
-            continue;
-        }
-        for span in present(&pagemap, &mapping, page, &mut left) {
-            each(TraceEvent::Pages { launch, pid, inode, span: span.in_4k(page), how: PageUse::Mapped });
-        }
+        wanted.extend(is_reported.then_some(mapping));
+    }
+    if wanted.is_empty() {
+        return;
+    }
+    let page = files.root().page_size();
+    let spans = files.read(pid, move |root| all_present(root, pid, &wanted)).unwrap_or_default();
+    for (inode, span) in spans {
+        each(TraceEvent::Pages { launch, pid, inode, span: span.in_4k(page), how: PageUse::Mapped });
     }
 }
 
 /// Whether the file that a process has mapped from this path is at the same path on the host.
-pub fn is_here(root: &Root, mounts: &Mounts, pid: u32, path: &Path) -> bool {
-    let text = maps_of(root, pid);
+pub fn is_here(files: &MemoryFiles, mounts: &Mounts, pid: u32, path: &Path) -> bool {
+    let text = maps_of(files, pid);
     let mut tried = BTreeSet::new();
     mappings(&text).any(|mapping| {
         mapping.path == path && tried.insert(inode(&mapping)) && found(mounts, &mapping).is_some()
@@ -71,12 +75,13 @@ fn mappings(text: &[u8]) -> impl Iterator<Item = Mapping> + '_ {
     text.split(|byte| *byte == b'\n').flat_map(maps::parse).take(MAPPINGS)
 }
 
-fn maps_of(root: &Root, pid: u32) -> Vec<u8> {
-    let text = answers(root, pid).then(|| {
-        let file = File::open(root.path(format!("proc/{pid}/maps"))).ok()?;
+fn maps_of(files: &MemoryFiles, pid: u32) -> Vec<u8> {
+    let maps = move |root: &Root| {
+        let opened = answers(root, pid).then(|| File::open(root.path(format!("proc/{pid}/maps"))).ok());
+        let file = opened.flatten()?;
         whole_lines(file, MAPS_BYTES).ok()
-    });
-    text.flatten().unwrap_or_default()
+    };
+    files.read(pid, maps).flatten().unwrap_or_default()
 }
 
 /// The whole lines among the first bytes.
@@ -85,6 +90,18 @@ fn whole_lines(file: impl Read, most_bytes: u64) -> io::Result<Vec<u8>> {
     file.take(most_bytes).read_to_end(&mut text)?;
     text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
     Ok(text)
+}
+
+/// The spans of the files of these mappings that are present in the process.
+fn all_present(root: &Root, pid: u32, mappings: &[Mapping]) -> Vec<(Inode, MachineSpan)> {
+    let Ok(pagemap) = File::open(root.path(format!("proc/{pid}/pagemap"))) else { return Vec::new() };
+    let page = root.page_size();
+    let mut left = BYTES_PER_PROCESS / page.bytes();
+    let spans = |mapping: &Mapping| {
+        let (inode, spans) = (inode(mapping), present(&pagemap, mapping, page, &mut left));
+        spans.into_iter().map(move |span| (inode, span))
+    };
+    mappings.iter().flat_map(spans).collect()
 }
 
 /// The spans of the file that are present in the process.
@@ -155,7 +172,8 @@ mod tests {
         std::fs::write(dir.path().join("proc/7/pagemap"), pagemap).unwrap();
         let root = Root::at(dir.path());
         let (mut files, mut pages) = (Vec::new(), 0);
-        report(&root, &Mounts::read(&root), LaunchId(1), 7, &mut |event| match event {
+        let known = MemoryFiles::new(&root);
+        report(&known, &Mounts::read(&root), LaunchId(1), 7, &mut |event| match event {
             TraceEvent::File { inode, .. } => files.push(inode.ino),
             TraceEvent::Pages { .. } => pages += 1,
             _ => {}
@@ -166,8 +184,8 @@ mod tests {
             "once each, and none after {MAPPINGS} mappings"
         );
         assert_eq!(pages, 1);
-        assert!(is_here(&root, &Mounts::read(&root), 7, Path::new("/usr/lib/x")));
-        assert!(!is_here(&root, &Mounts::read(&root), 7, Path::new("/usr/lib/w")));
+        assert!(is_here(&known, &Mounts::read(&root), 7, Path::new("/usr/lib/x")));
+        assert!(!is_here(&known, &Mounts::read(&root), 7, Path::new("/usr/lib/w")));
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //!   ([`scan`]), and mapped pages
 //! - `script_path`: the host's path of a script that was given as another namespace has it
 //! - `self_test`: tests whether a tracer reports anything here
-//! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input; `lookup`: what is at a path that a user chose
+//! - [`mount_index`], [`pagemap`]: pure; [`mounts`], [`mapped`], [`process`]: read their input; [`memory_files`]: reads what a process's own lock guards;
+//!   `lookup`: what is at a path that a user chose
 //!
 //! Learning opens no file. If the kernel does not report a file's state, fstat(2) of an O_PATH descriptor does, except on network file systems and
 //! FUSE, which may never answer.
@@ -19,6 +20,7 @@ pub mod connector;
 pub mod exec_opens;
 mod lookup;
 pub mod mapped;
+pub mod memory_files;
 pub mod method;
 pub mod mount_index;
 pub mod mounts;

@@ -188,19 +188,20 @@ impl Mounts {
         Some(fstat(&self.look_up(path)?).ok()?.st_dev as u64)
     }
 
-    /// A block device, such as `/dev/sda1`: root's, because nobody owns a part of its metadata.
+    /// A block device, such as `/dev/sda1`, by the UUID of its file system where that is known: root's, because nobody owns a part of its metadata.
     pub fn device(&mut self, device: Device) -> Option<TracedFile> {
         let root = &self.root;
-        let node = || Some((device_node(root, device)?, device_stamp(root, device)));
-        let (path, stamp) = self.devices.entry(device).or_insert_with(node).clone()?;
+        let (path, stamp) =
+            self.devices.entry(device).or_insert_with(|| device_file(root, device)).clone()?;
         Some(TracedFile { path, kind: Kind::Device, stamp, owner: 0 })
     }
 }
 
-fn device_stamp(root: &Root, device: Device) -> Stamp {
-    let dev = device.st_dev();
+fn device_file(root: &Root, device: Device) -> Option<(PathBuf, Stamp)> {
+    let (node, dev) = (device_node(root, device)?, device.st_dev());
     let udev = root.read(file_system::udev_file(dev)).unwrap_or_default();
-    Stamp { dev, ino: file_system::of_udev(&udev), ..Stamp::default() }
+    let stamp = Stamp { dev, ino: file_system::of_udev(&udev), ..Stamp::default() };
+    Some((file_system::path(&udev).unwrap_or(node), stamp))
 }
 
 fn device_node(root: &Root, device: Device) -> Option<PathBuf> {
@@ -224,6 +225,15 @@ mod tests {
         let udev = "E:ID_FS_UUID=a-1\n";
         put("run/udev/data/b8:1", udev);
         assert_eq!((found().stamp.dev, found().stamp.ino), (device.st_dev(), file_system::of_udev(udev)));
+        let named = |name: &str| {
+            put("sys/dev/block/8:1/uevent", &format!("MAJOR=8\nMINOR=1\nDEVNAME={name}\n"));
+            found().path
+        };
+        assert_eq!(
+            [named("sda1"), named("sdb1")],
+            ["/dev/disk/by-uuid/a-1"; 2].map(PathBuf::from),
+            "whatever its name"
+        );
     }
 
     #[test]

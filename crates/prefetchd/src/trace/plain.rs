@@ -9,6 +9,7 @@ use eke_linux::Root;
 use super::connector::Connector;
 use super::exec_opens::{self, ExecOpens};
 use super::mapped;
+use super::memory_files::MemoryFiles;
 use super::method::{Trace, TraceError};
 use super::mounts::Mounts;
 use super::proc_event::ProcEvent;
@@ -61,6 +62,7 @@ impl Followed {
 #[derive(Debug)]
 pub struct Plain {
     root: Root,
+    files: MemoryFiles,
     mounts: Mounts,
     source: ProcessSource,
     launches: BTreeMap<LaunchId, Followed>,
@@ -78,41 +80,43 @@ impl Plain {
     ///
     /// # Errors
     /// The kernel's answer.
-    pub fn by_events(root: &Root) -> Result<Self, TraceError> {
-        if !root.is_host() {
+    pub fn by_events(files: &MemoryFiles) -> Result<Self, TraceError> {
+        if !files.root().is_host() {
             return Err(TraceError::new(
                 "listen to the kernel's process events",
                 "this root is not the running machine's",
             ));
         }
-        Ok(Self::new(root, ProcessSource::Connector(Connector::start()?)))
+        Ok(Self::new(files, ProcessSource::Connector(Connector::start()?)))
     }
 
     /// Watches programs that are opened, and polls `/proc`.
     ///
     /// # Errors
     /// The kernel's answer.
-    pub fn by_opens(root: &Root) -> Result<Self, TraceError> {
+    pub fn by_opens(files: &MemoryFiles) -> Result<Self, TraceError> {
+        let root = files.root();
         if !root.is_host() {
             return Err(TraceError::new(exec_opens::TRIED, "this root is not the running machine's"));
         }
         let opens = ExecOpens::start(&Mounts::read(root).places())?;
-        Ok(Self::polling(root, Some(opens)))
+        Ok(Self::polling(files, Some(opens)))
     }
 
     /// Polls `/proc`.
-    pub fn by_polling(root: &Root) -> Self {
-        Self::polling(root, None)
+    pub fn by_polling(files: &MemoryFiles) -> Self {
+        Self::polling(files, None)
     }
 
-    fn polling(root: &Root, opens: Option<ExecOpens>) -> Self {
-        Self::new(root, ProcessSource::Scan { last: scan::processes(root), at: clock(), opens })
+    fn polling(files: &MemoryFiles, opens: Option<ExecOpens>) -> Self {
+        Self::new(files, ProcessSource::Scan { last: scan::processes(files.root()), at: clock(), opens })
     }
 
-    fn new(root: &Root, source: ProcessSource) -> Self {
-        let (root, mounts) = (root.clone(), Mounts::read(root));
+    fn new(files: &MemoryFiles, source: ProcessSource) -> Self {
+        let (root, mounts) = (files.root().clone(), Mounts::read(files.root()));
         Self {
             root,
+            files: files.clone(),
             mounts,
             source,
             launches: BTreeMap::new(),
@@ -225,9 +229,9 @@ impl Plain {
     fn program(&self, pid: u32) -> Option<Program> {
         let exe = process::exe(&self.root, pid)?;
         let is_here =
-            process::has_our_mounts(&self.root, pid) || mapped::is_here(&self.root, &self.mounts, pid, &exe);
+            process::has_our_mounts(&self.root, pid) || mapped::is_here(&self.files, &self.mounts, pid, &exe);
         is_here.then_some(())?;
-        Some(script_path::program(&self.root, &self.mounts, pid, exe))
+        Some(script_path::program(&self.files, &self.mounts, pid, exe))
     }
 
     /// What a process has read until it executes another program, and leaves its launch: its counters go on, and nobody polls them then.
@@ -248,7 +252,7 @@ impl Plain {
         }
         followed.polled = Some(now);
         for pid in &followed.pids {
-            mapped::report(&self.root, &self.mounts, launch, *pid, each);
+            mapped::report(&self.files, &self.mounts, launch, *pid, each);
             if let (Some(now), Some(read)) =
                 (process::read_bytes(&self.root, *pid), followed.read.get_mut(pid))
             {

@@ -1,5 +1,7 @@
-//! Reads `/proc` for one process. Nothing here waits for disks, or for a process within execve(2), of which there is nothing to read yet.
+//! Reads `/proc` for one process. Nothing here waits for disks, or for a process within execve(2), of which there is nothing to read yet; [`args`] and
+//! [`given`] may wait for the lock of its memory: [`super::memory_files`].
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +15,9 @@ use eke_prefetch_model::learn::GivenPaths;
 
 use super::record::NO_SESSION;
 
-/// The most bytes of arguments.
+/// The most bytes of arguments, and of the environment.
 const ARGS_BYTES: u64 = 16 << 10;
+const ENVIRONMENT_BYTES: u64 = 64 << 10;
 /// The unit of start times (USER_HZ of 100; proc_pid_stat(5)).
 const TICK_MS: u64 = 10;
 /// The most descendants and further threads that are examined between two polls: starts wait meanwhile, and a program may have thousands.
@@ -41,19 +44,31 @@ pub fn exe(root: &Root, pid: u32) -> Option<PathBuf> {
     (path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)")).then_some(path)
 }
 
-/// The begin of its arguments, each followed by a zero byte.
+/// The begin of its arguments, each followed by a zero byte. May wait for ever.
 pub fn args(root: &Root, pid: u32) -> Vec<u8> {
-    let mut args = Vec::new();
-    let file = File::open(root.path(format!("proc/{pid}/cmdline")));
-    _ = file.map(|file| file.take(ARGS_BYTES).read_to_end(&mut args));
-    args
+    begin_of(root, pid, "cmdline", ARGS_BYTES)
 }
 
-/// The paths that it was given.
+fn begin_of(root: &Root, pid: u32, name: &str, most_bytes: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let file = File::open(root.path(format!("proc/{pid}/{name}")));
+    _ = file.map(|file| file.take(most_bytes).read_to_end(&mut bytes));
+    bytes
+}
+
+/// The home directory that it was told of. May wait for ever.
+fn home(root: &Root, pid: u32) -> Option<PathBuf> {
+    let environment = answers(root, pid).then(|| begin_of(root, pid, "environ", ENVIRONMENT_BYTES))?;
+    let home = environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(b"HOME="))?;
+    Some(PathBuf::from(OsStr::from_bytes(home))).filter(|home| home.is_absolute())
+}
+
+/// The paths that it was given. May wait for ever.
 pub fn given(root: &Root, pid: u32) -> GivenPaths {
     let (args, cwd) = (args(root, pid), cwd(root, pid));
     let input = link(root, pid, "fd/0");
-    GivenPaths::new(&split_args(&args, true), cwd.as_deref(), input)
+    let given = GivenPaths::new(&split_args(&args, true), cwd.as_deref(), input);
+    given.within(cwd.as_deref(), home(root, pid).as_deref())
 }
 
 /// Splits arguments; drops a last one that was cut off.
@@ -204,6 +219,19 @@ mod tests {
         assert_eq!(split_args(b"sh\0\0a b\0/usr/bi", false), [&b"sh"[..], b"", b"a b"]);
         assert_eq!(split_args(b"odd", true), [&b"odd"[..]]);
         assert_eq!(split_args(b"", true), Vec::<&[u8]>::new());
+    }
+
+    #[test]
+    fn a_process_is_given_its_working_directory_below_its_home() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "proc/7/cmdline", "git\0status\0");
+        put(dir.path(), "proc/7/environ", "LANG=C\0HOME=/home/u\0A=b\0");
+        put(dir.path(), "proc/8/cmdline", "git\0status\0");
+        for pid in [7, 8] {
+            std::os::unix::fs::symlink("/home/u/work", dir.path().join(format!("proc/{pid}/cwd"))).unwrap();
+        }
+        let has = |pid| given(&Root::at(dir.path()), pid).has(Path::new("/home/u/work/src/main.rs"));
+        assert!(has(7) && !has(8), "of one without a home it is not known what is its profile");
     }
 
     #[test]

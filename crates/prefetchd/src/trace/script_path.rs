@@ -8,15 +8,19 @@ use eke_linux::parse::mountinfo;
 use eke_prefetch_model::learn::script;
 use eke_prefetch_model::program::Program;
 
+use super::memory_files::MemoryFiles;
 use super::mount_index::MountIndex;
 use super::mounts::Mounts;
 use super::process;
 
 /// The program that a process runs, with the script if the executable is an interpreter.
-pub fn program(root: &Root, mounts: &Mounts, pid: u32, exe: PathBuf) -> Program {
-    let (args, cwd) = (process::args(root, pid), process::cwd(root, pid));
+pub fn program(files: &MemoryFiles, mounts: &Mounts, pid: u32, exe: PathBuf) -> Program {
+    if !script::is_interpreter(&exe) {
+        return Program::of_exe(exe);
+    }
+    let (args, cwd) = (files.args(pid), process::cwd(files.root(), pid));
     let program = script::program(exe, &process::split_args(&args, true), cwd.as_deref());
-    on_host(root, mounts, pid, program)
+    on_host(files.root(), mounts, pid, program)
 }
 
 /// The program with the host's path of its script, and without it if that is no file here: see [`Mounts::checked`].

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use eke_linux::Root;
 
+use super::memory_files::MemoryFiles;
 use super::method::{OthersReads, Trace, TraceError};
 use super::plain::Plain;
-use super::process;
 use super::self_test;
 use eke_prefetch_model::learn::{GivenPaths, LaunchId, TraceEvent};
 use eke_prefetch_model::source::{Source, TraceMethod};
@@ -16,7 +16,7 @@ use eke_prefetch_model::source::{Source, TraceMethod};
 /// A tracer. Dropping it detaches everything from the kernel.
 #[derive(Debug)]
 pub struct Tracer {
-    root: Root,
+    files: MemoryFiles,
     source: Source,
     trace: Box<dyn Trace>,
 }
@@ -31,8 +31,7 @@ impl Tracer {
                 Err(why) => refused.push((method, why.to_string())),
             }
         }
-        Self::of(root, TraceMethod::Scan, Box::new(Plain::by_polling(root)), plain_limits(TraceMethod::Scan))
-            .with_reasons(refused)
+        Self::polling(root).with_reasons(refused)
     }
 
     /// Starts a tracer of this method.
@@ -40,23 +39,30 @@ impl Tracer {
     /// # Errors
     /// Why it is not available.
     pub fn start_by(root: &Root, method: TraceMethod) -> Result<Self, TraceError> {
-        match method {
-            TraceMethod::Bpf => bpf(root),
-            TraceMethod::Connector => {
-                Ok(Self::of(root, method, Box::new(Plain::by_events(root)?), plain_limits(method)))
-            }
-            TraceMethod::ExecOpens => {
-                Ok(Self::of(root, method, Box::new(Plain::by_opens(root)?), plain_limits(method)))
-            }
-            TraceMethod::Scan => {
-                Ok(Self::of(root, method, Box::new(Plain::by_polling(root)), plain_limits(method)))
-            }
-        }
+        let files = MemoryFiles::new(root);
+        let plain = match method {
+            TraceMethod::Bpf => return bpf(files),
+            TraceMethod::Connector => Plain::by_events(&files)?,
+            TraceMethod::ExecOpens => Plain::by_opens(&files)?,
+            TraceMethod::Scan => return Ok(Self::polling(root)),
+        };
+        Ok(Self::of(files, method, Box::new(plain), plain_limits(method)))
     }
 
-    pub(super) fn of(root: &Root, method: TraceMethod, trace: Box<dyn Trace>, limits: Vec<String>) -> Self {
+    fn polling(root: &Root) -> Self {
+        let (files, method) = (MemoryFiles::new(root), TraceMethod::Scan);
+        let plain = Plain::by_polling(&files);
+        Self::of(files, method, Box::new(plain), plain_limits(method))
+    }
+
+    pub(super) fn of(
+        files: MemoryFiles,
+        method: TraceMethod,
+        trace: Box<dyn Trace>,
+        limits: Vec<String>,
+    ) -> Self {
         let source = Source { method, why_not_better: Vec::new(), limits };
-        Self { root: root.clone(), source, trace }
+        Self { files, source, trace }
     }
 
     /// Tests that it reports a program that this process starts: in a container the kernel may report nothing, or other process ids.
@@ -97,7 +103,7 @@ impl Tracer {
 
     /// The paths that a process was given. Of one that has ended there are none.
     pub fn given(&self, pid: u32) -> GivenPaths {
-        process::given(&self.root, pid)
+        self.files.given(pid)
     }
 
     /// See [`Trace::assign`].
@@ -136,17 +142,17 @@ impl Tracer {
 /// # Errors
 /// Why it is not available: not built in, no BTF, no permission, or the verifier's answer.
 pub fn available(root: &Root) -> Result<Vec<String>, TraceError> {
-    bpf(root).map(|tracer| tracer.source.limits)
+    bpf(MemoryFiles::new(root)).map(|tracer| tracer.source.limits)
 }
 
 #[cfg(feature = "bpf")]
-fn bpf(root: &Root) -> Result<Tracer, TraceError> {
-    let (trace, limits) = super::bpf::Bpf::start(root)?;
-    Ok(Tracer::of(root, TraceMethod::Bpf, Box::new(trace), limits))
+fn bpf(files: MemoryFiles) -> Result<Tracer, TraceError> {
+    let (trace, limits) = super::bpf::Bpf::start(&files)?;
+    Ok(Tracer::of(files, TraceMethod::Bpf, Box::new(trace), limits))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn bpf(_root: &Root) -> Result<Tracer, TraceError> {
+fn bpf(_files: MemoryFiles) -> Result<Tracer, TraceError> {
     let why = "this program was built without it, as the static package and that for i386 are; the other packages have it (from the tree: `make setup`, which installs clang and the headers of libelf and zlib, and build again)";
     Err(TraceError::new("tracing by BPF", why))
 }

@@ -194,6 +194,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
 
     use super::*;
+    use crate::trace::memory_files::MemoryFiles;
     use crate::trace::method::{Trace, TraceError};
     use eke_prefetch_model::launch::LaunchEnd;
     use eke_prefetch_model::source::TraceMethod;
@@ -264,7 +265,8 @@ mod tests {
         };
         let trace = OneStart { start: Some(exec), has_lost_children, sees_uses };
         let dir = tempfile::tempdir().unwrap();
-        let tracer = Tracer::of(&Root::at(dir.path()), TraceMethod::Bpf, Box::new(trace), Vec::new());
+        let files = MemoryFiles::new(&Root::at(dir.path()));
+        let tracer = Tracer::of(files, TraceMethod::Bpf, Box::new(trace), Vec::new());
         let (mut watch, mut ends) = (Watch::with(tracer, Settings::default()), Ends::default());
         for s in [0, 9] {
             let now = Now { mono: Duration::from_secs(s), real_ns: 0 };

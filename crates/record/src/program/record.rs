@@ -11,15 +11,17 @@ use eke_present::output::free_name;
 use eke_present::stop;
 use eke_present::task::{Task, expected, unknown};
 use eke_present::{putln, warn};
-use eke_record::marks;
+use eke_record::marks::{self, Inbox};
 use eke_record::recording::{Ended, Spec, record};
 use eke_record::subject::Subject;
 
 use crate::arguments::Record;
 use crate::failure;
 
-/// The time between two samples where none is given.
+/// The time between two samples where none is given: of a command.
 const EVERY: Duration = Duration::from_millis(100);
+/// The same of what may be recorded for days: the file grows with each sample, and the report reads all of them.
+const EVERY_OF_LONG: Duration = Duration::from_secs(1);
 
 /// Records; the status is the command's own.
 pub fn run(root: &Root, json: bool, options: Record) -> Outcome {
@@ -30,7 +32,10 @@ pub fn run(root: &Root, json: bool, options: Record) -> Outcome {
         None => ("recording until Ctrl-C", unknown()),
     };
     let task = options.command.is_empty().then(|| Task::begin(json, what, far));
-    let ended = record(root, &spec(json, options), &stop).map_err(failure);
+    // Anybody can make a user's directory in /tmp first.
+    let inbox = Inbox::bind(&marks::directories());
+    let inbox = inbox.inspect_err(|e| warn!("eke record: steps cannot be named: {e}")).ok();
+    let ended = record(root, &spec(json, options), inbox, &stop).map_err(failure);
     drop(task);
     let ended = ended?;
     document::print(json, &ended, |ended| warn!("{}", summary(ended)))?;
@@ -46,6 +51,7 @@ pub fn mark(name: &str) -> Outcome {
 }
 
 fn spec(json: bool, options: Record) -> Spec {
+    let is_command = !options.command.is_empty();
     let subject = match options.pid {
         Some(pid) => Subject::Process(pid),
         None if options.system => Subject::System,
@@ -54,11 +60,10 @@ fn spec(json: bool, options: Record) -> Spec {
     let output = options.output.unwrap_or_else(|| free_name(Path::new(""), &subject.file_stem(), "sqlite"));
     Spec {
         subject,
-        every: options.every.unwrap_or(EVERY),
+        every: options.every.unwrap_or(if is_command { EVERY } else { EVERY_OF_LONG }),
         at_most: options.at_most,
         output,
         overwrite: options.force,
-        sockets: marks::directories(),
     }
 }
 

@@ -165,7 +165,7 @@ fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
 fn managers(facts: &Facts) -> Option<String> {
     let active = facts.managers.iter().find(|m| m.active)?;
     Some(format!(
-        "{} is installed ({}) and sets up its own compressed swap at every boot: `eke enable` works beside it (existing = \"adopt\", \"replace\" or \"leave\" says how), but one of the two is enough",
+        "{} is installed ({}) and sets up its own compressed swap at every boot: `eke enable` works beside it (existing = \"adopt\", \"replace\" or \"leave\" says how), but one of the two is enough; run `eke down` before you remove it",
         active.name,
         active.found.join(", ")
     ))

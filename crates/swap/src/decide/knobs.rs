@@ -12,12 +12,14 @@ pub fn swappiness(swap_in: Nanos, file_read: Nanos, kernel: &str) -> u32 {
 }
 
 /// Is this release before `(major, minor)`? An unreadable one counts as new.
-pub(crate) fn is_before(kernel: &str, version: (u32, u32)) -> bool {
+pub(crate) fn is_before(kernel: &str, other: (u32, u32)) -> bool {
+    version(kernel).is_some_and(|version| version < other)
+}
+
+/// `(major, minor)` of a release; `None` if it does not begin with them.
+pub(crate) fn version(kernel: &str) -> Option<(u32, u32)> {
     let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < version,
-        _ => false,
-    }
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// Does a full pool of zsmalloc write its oldest pages out? Since Linux 6.2 (commit 9997bc017549); before, it refuses new ones. It is the choice there all

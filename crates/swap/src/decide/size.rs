@@ -5,7 +5,6 @@ use eke_model::units::Bytes;
 use super::{BadOverride, Overrides};
 use crate::facts::Facts;
 use crate::measure::measurements::AlgorithmMeasurement;
-use crate::measure::ratio::TABLE_BYTES;
 
 /// The ratio of a sample that is too small to trust is clamped to this range: zram.rst expects 2 to 1.
 const UNTRUSTED_RATIO: (f64, f64) = (1.5, 2.0);
@@ -92,7 +91,12 @@ fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadOve
 
 /// The kernel's table of slots per declared byte, used or not.
 fn slot_overhead(facts: &Facts) -> f64 {
-    TABLE_BYTES / facts.page() as f64
+    facts.zram.table_bytes() / facts.page() as f64
+}
+
+/// The memory of a device's table, which it takes before it stores a page.
+pub(super) fn table(facts: &Facts, holds: Bytes) -> Bytes {
+    Bytes((holds.0 as f64 * slot_overhead(facts)) as u64)
 }
 
 /// The capacity of a machine with a full zram of this size, as a multiple of its RAM.
@@ -105,6 +109,7 @@ pub(super) fn times_ram(facts: &Facts, holds: Bytes, ratio: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::ZramFacts;
 
     fn facts() -> Facts {
         Facts { ram: Bytes::mib(1000), ..Facts::default() }
@@ -147,6 +152,16 @@ mod tests {
         let s = size(&small, &measurement(4.3, 3.9), &Overrides { settings, ..Overrides::default() }, true)
             .unwrap();
         assert_eq!(s.holds, Bytes::mib(372));
+    }
+
+    /// Debian's kernels keep a time for each page.
+    #[test]
+    fn a_table_with_times_leaves_less_room_and_is_there_from_the_start() {
+        let zram = ZramFacts { idle_age: Some(true), ..ZramFacts::default() };
+        let tracking = Facts { zram, ..facts() };
+        assert_eq!([facts(), tracking.clone()].map(|f| table(&f, Bytes::mib(1 << 20)).0 >> 20), [4096, 6144]);
+        let holds = |f: &Facts| size(f, &measurement(3.0, 2.5), &overrides(50, None), true).unwrap().holds;
+        assert!(holds(&tracking) < holds(&facts()));
     }
 
     #[test]

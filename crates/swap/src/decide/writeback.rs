@@ -136,7 +136,7 @@ fn absent(given: Given<'_>) -> Option<String> {
 
 fn readable(given: Given<'_>, may_encrypt: bool) -> Option<String> {
     (!may_encrypt && !given.overrides.settings.writeback_unencrypted).then(|| {
-        "this kernel has no dm-crypt, and without it pages of memory would stay readable on the disk \
+        "this kernel has no dm-crypt, or may not load it, and without it pages of memory would stay readable on the disk \
          (writeback_unencrypted = true allows that)"
             .into()
     })

@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use eke_apply::revert::has_its_size;
 use eke_apply::session::{AppliedStep, Session, trigger};
 use eke_apply::swapoff::Interrupt;
-use eke_apply::{drain as away, journal, state, swapped_off, zram};
+use eke_apply::swapped_off::{self, Off};
+use eke_apply::{drain as away, journal, state, zram};
 use eke_linux::{Error, Root, read};
 use eke_model::step::{PlannedStep, Step, ZramSpec};
 use eke_model::units::Bytes;
@@ -44,14 +46,15 @@ pub enum ActionOutcome {
     Failed(String),
 }
 
-/// The devices among `names` that eke made, by the journal, oldest first. Empty if it cannot be read.
+/// The devices among `names` that eke made, by the journal and their size, oldest first. Empty if it cannot be read.
 pub fn made_by_eke(root: &Root, names: &[String]) -> Vec<(String, ZramSpec)> {
     let entries = journal::entries(root).unwrap_or_default();
     let made = entries.into_iter().filter_map(|entry| match entry.intent.step {
         Step::AddZram(spec) => Some((entry.made?, spec)),
         _ => None,
     });
-    made.filter(|(name, spec)| spec.swap_priority.is_some() && names.contains(name)).collect()
+    let own = made.filter(|(name, spec)| spec.swap_priority.is_some() && names.contains(name));
+    own.filter(|(name, spec)| has_its_size(root, name, spec)).collect()
 }
 
 /// The newest kept dictionary of these devices, if there is one and it still is there.
@@ -70,10 +73,9 @@ pub fn forget_older_dictionaries(root: &Root, own: &[(String, ZramSpec)]) {
     }
 }
 
-/// The devices that eke made and somebody else swapped off. Empty if the journal cannot be read.
-pub fn swapped_off(root: &Root) -> Vec<String> {
-    let off = swapped_off::devices(root, REMEDY).unwrap_or_default();
-    off.into_iter().map(|(name, _)| name).collect()
+/// The devices that eke made and somebody else swapped off or removed. Empty if the journal cannot be read.
+pub fn swapped_off(root: &Root) -> Vec<Off> {
+    swapped_off::devices(root, REMEDY).unwrap_or_default()
 }
 
 /// The wear ledger, corrected if the clock was ahead; empty if it is missing or unreadable.

@@ -31,12 +31,14 @@ pub mod retrain;
 
 use std::thread::{self, JoinHandle};
 
+use eke_apply::swapped_off::Off;
 use eke_linux::{Error, Root};
 use eke_model::config::SwapSettings;
 use eke_model::model::Model;
 use eke_model::sample::{Sample, SwapArea};
 use eke_model::snapshot::Message;
 use eke_model::step::{PlannedStep, ZramSpec};
+use eke_model::units::Bytes;
 
 use act::ActionOutcome;
 use action::Action;
@@ -79,12 +81,12 @@ pub struct Live {
     round: Option<JoinHandle<(Action, ActionOutcome)>>,
     replacement: replacement::Replacement,
     grow_not_before_ms: u64,
-    /// The zram devices in use as swap when the journal was last read; `None` before that.
-    known: Option<Vec<String>>,
+    /// The zram devices in use as swap when the journal was last read, with their sizes; `None` before that.
+    known: Option<Vec<(String, Bytes)>>,
     /// Those of them that eke made.
     own: Vec<(String, ZramSpec)>,
-    /// Those that eke made and somebody else swapped off.
-    off: Vec<String>,
+    /// Those that eke made and somebody else swapped off or removed.
+    off: Vec<Off>,
     /// The kept dictionary of the newest of `own`: this keeps it in RAM, and for the devices that follow.
     dictionary: Option<Dictionary>,
 }
@@ -181,19 +183,21 @@ impl Live {
 
     /// Reads the journal again only if the zram devices changed; returns a message for each of eke's that is newly off.
     fn find_own(&mut self, tick: &Tick<'_>) -> Vec<Message> {
-        let names: Vec<String> =
-            tick.now.swaps.iter().filter_map(SwapArea::zram_name).map(str::to_owned).collect();
-        if self.known.as_ref() == Some(&names) {
+        let named = |area: &SwapArea| Some((area.zram_name()?.to_owned(), area.size));
+        let areas: Vec<_> = tick.now.swaps.iter().filter_map(named).collect();
+        if self.known.as_ref() != Some(&areas) {
+            let names: Vec<String> = areas.iter().map(|(name, _)| name.clone()).collect();
+            self.own = act::made_by_eke(tick.root, &names);
+            act::forget_older_dictionaries(tick.root, &self.own);
+            self.dictionary = act::dictionary(tick.root, &self.own);
+            self.known = Some(areas);
+        } else if self.off.is_empty() {
             return Vec::new();
         }
-        self.own = act::made_by_eke(tick.root, &names);
-        act::forget_older_dictionaries(tick.root, &self.own);
-        self.dictionary = act::dictionary(tick.root, &self.own);
-        self.known = Some(names);
+        // What is off already may still be removed.
         let before = std::mem::replace(&mut self.off, act::swapped_off(tick.root));
-        let newly = self.off.iter().filter(|name| !before.contains(name));
-        let sentence = |name| format!("{name} was swapped off by somebody else; `eke up` swaps it on again.");
-        newly.map(|name| Message::important(sentence(name))).collect()
+        let newly = self.off.iter().filter(|off| !before.contains(off));
+        newly.map(|off| Message::important(sentence_of(off))).collect()
     }
 
     fn maintain(&mut self, tick: &Tick<'_>, facts: &Facts, load: &MachineLoad) -> Vec<Message> {
@@ -261,6 +265,16 @@ impl Live {
         like.dictionary = Err(&why);
         let planned = grow::decide(facts, tick.model, like, may_wait)?;
         Some((act::grow(tick.root, &planned).transpose()?, planned))
+    }
+}
+
+fn sentence_of(off: &Off) -> String {
+    let name = &off.name;
+    match off.is_removed {
+        true => {
+            format!("{name} was removed by somebody else; `eke down` and then `eke up` set swap up again.")
+        }
+        false => format!("{name} was swapped off by somebody else; `eke up` swaps it on again."),
     }
 }
 

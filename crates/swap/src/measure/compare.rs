@@ -163,7 +163,7 @@ fn no_zram(facts: &Facts) -> Option<&'static str> {
 
 /// A dictionary of a quarter of the pages, which are not measured: with them its ratio would be too good.
 pub(super) fn trained(sample: &mut Sample) -> Result<Option<Dictionary>> {
-    let pages = (sample.distinct() / 4).min(dictionary::MOST_PAGES);
+    let pages = (sample.distinct() / 4).min(dictionary::most_pages(rustix::param::page_size()));
     if pages < dictionary::LEAST_PAGES {
         return Ok(None);
     }

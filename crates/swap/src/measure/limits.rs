@@ -14,8 +14,8 @@ pub(super) const LEAST_PAGES: usize = 512;
 /// Limits of a measurement. Each stage stops at its own limit and keeps its results so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most pages to sample; fewer if they would take more than a twelfth of the available memory.
-    pub pages: usize,
+    /// The most to sample; less if it would take more than a twelfth of the available memory.
+    pub sample: Bytes,
     /// The time to find and copy them.
     pub sampling: Duration,
     /// The same on a slow CPU, which found hardly a page in [`Limits::sampling`].
@@ -39,15 +39,20 @@ pub struct Limits {
 impl Limits {
     /// The pages to sample with so much memory available.
     pub(crate) fn pages_with(&self, available: Bytes) -> usize {
-        let fit = available.0 / PART_OF_AVAILABLE / rustix::param::page_size() as u64;
-        self.pages.min(usize::try_from(fit).unwrap_or(usize::MAX).max(LEAST_PAGES))
+        self.pages_of(rustix::param::page_size(), available)
+    }
+
+    /// The same with pages of this size.
+    fn pages_of(&self, page_bytes: usize, available: Bytes) -> usize {
+        let fit = self.sample.0.min(available.0 / PART_OF_AVAILABLE) / page_bytes as u64;
+        usize::try_from(fit).unwrap_or(usize::MAX).max(LEAST_PAGES)
     }
 
     /// While a desktop waits for the plan, and all services of the boot share the CPU with the measurement.
     pub(crate) fn at_boot() -> Self {
         let ms = Duration::from_millis;
         Self {
-            pages: 2048,
+            sample: Bytes::mib(8),
             sampling: ms(300),
             sampling_if_slow: ms(5000),
             zram: ms(600),
@@ -65,7 +70,7 @@ impl Default for Limits {
     fn default() -> Self {
         let ms = Duration::from_millis;
         Self {
-            pages: 8192,
+            sample: Bytes::mib(32),
             sampling: ms(500),
             sampling_if_slow: ms(5000),
             zram: ms(1200),
@@ -96,9 +101,13 @@ mod tests {
 
     #[test]
     fn a_small_machine_is_sampled_less() {
-        assert_eq!(Limits::default().pages_with(Bytes::mib(3)), 512);
-        assert_eq!(Limits::default().pages_with(Bytes::mib(48)), 1024);
-        assert_eq!(Limits::default().pages_with(Bytes::mib(200)), 4266);
-        assert_eq!(Limits::default().pages_with(Bytes::mib(4000)), 8192);
+        let pages = |mib| Limits::default().pages_of(4096, Bytes::mib(mib));
+        assert_eq!([pages(3), pages(48), pages(200), pages(4000)], [512, 1024, 4266, 8192]);
+    }
+
+    #[test]
+    fn fewer_large_pages_are_sampled() {
+        let pages = |page_bytes| Limits::default().pages_of(page_bytes, Bytes::mib(4000));
+        assert_eq!([4 << 10, 16 << 10, 64 << 10].map(pages), [8192, 2048, 512]);
     }
 }

@@ -4,6 +4,8 @@ use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::dictionary::Dictionary;
+use super::machine::Machine;
+use crate::decide::knobs::version;
 use crate::facts::{Missing, ZramFeatures};
 
 /// The measurement of a machine.
@@ -12,6 +14,12 @@ use crate::facts::{Missing, ZramFeatures};
 pub struct Measured {
     /// The kernel's release (`uname -r`).
     pub kernel: String,
+    /// Was it made while the machine booted, when few programs run and many read the disks?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_boot: bool,
+    /// The machine; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// The sample of pages.
     pub pages: PageCounts,
     /// One row for each algorithm and parameter, in the kernel's order.
@@ -34,6 +42,26 @@ pub struct Measured {
     /// The dictionary of the rows with one. It is for the process that trained it, and never stored.
     #[serde(skip)]
     pub dictionary: Option<Dictionary>,
+}
+
+impl Measured {
+    /// Was it made on a kernel of the same series, as 6.12.3 and 6.12.9 are? Their releases differ by repairs, so the numbers hold.
+    pub fn is_of_series(&self, kernel: &str) -> bool {
+        self.kernel == kernel || version(kernel).is_some_and(|series| version(&self.kernel) == Some(series))
+    }
+
+    /// With the times of the disks of an earlier measurement of the same disks, if that was made in calm.
+    #[must_use]
+    pub fn with_disks_of(self, earlier: Self) -> Self {
+        let is_calm = !earlier.at_boot;
+        let of = |now: Option<DiskLatency>, then: Option<DiskLatency>| {
+            let same = then.filter(|then| is_calm && now.as_ref().is_some_and(|now| now.what == then.what));
+            same.or(now)
+        };
+        let swap_disk = of(self.swap_disk, earlier.swap_disk);
+        let file_read = of(self.file_read, earlier.file_read);
+        Self { swap_disk, file_read, ..self }
+    }
 }
 
 /// The sample.
@@ -158,6 +186,39 @@ pub struct DiskLatency {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_of_the_same_series_keeps_the_measurement() {
+        let of = |kernel: &str| Measured { kernel: kernel.into(), ..Measured::default() };
+        let deb = of("6.12.38+deb13-amd64");
+        assert!(deb.is_of_series("6.12.41+deb13-amd64") && of("custom").is_of_series("custom"));
+        assert!(
+            !deb.is_of_series("6.13.1")
+                && !deb.is_of_series("7.12.38")
+                && !of("custom").is_of_series("other")
+        );
+    }
+
+    #[test]
+    fn the_times_of_a_disk_in_calm_count_more_than_those_of_a_boot() {
+        let disk = |what: &str, ns| {
+            Some(DiskLatency { what: what.into(), p50: Nanos(ns), ..DiskLatency::default() })
+        };
+        let at_boot = Measured {
+            at_boot: true,
+            file_read: disk("/usr", 900),
+            swap_disk: disk("/dev/sda2", 800),
+            ..Measured::default()
+        };
+        let calm = Measured {
+            file_read: disk("/usr", 100),
+            swap_disk: disk("/dev/sdb2", 200),
+            ..Measured::default()
+        };
+        let times = |m: Measured| (m.file_read.unwrap().p50.0, m.swap_disk.unwrap().p50.0);
+        assert_eq!(times(at_boot.clone().with_disks_of(calm.clone())), (100, 800), "another swap disk");
+        assert_eq!(times(at_boot.clone().with_disks_of(Measured { at_boot: true, ..calm })), (900, 800));
+    }
 
     #[test]
     fn a_label_names_all_that_differs_from_the_kernels_default() {

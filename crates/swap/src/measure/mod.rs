@@ -1,7 +1,7 @@
 //! Measures compression on this machine's own pages, and the latency of its disks.
 //!
 //! # Layout
-//! - [`measurements`], [`limits`]: the result and the limits, as data
+//! - [`measurements`], [`limits`]: the result and the limits, as data; `machine`: whose they are
 //! - `decode`, `quota`, `sampler`, `sample`, `buffer`: the choice of pages, and their copy in locked memory
 //! - `dictionary`: what pages have in common, for zstd; [`dictionaries`]: a new one beside the one in use
 //! - [`scratch`]: zram devices for the time of a measurement
@@ -18,6 +18,7 @@ mod dictionary;
 mod disk;
 mod estimate;
 pub mod limits;
+mod machine;
 pub mod measurements;
 mod quota;
 mod random;
@@ -39,6 +40,7 @@ use eke_statistics::Random;
 
 pub use dictionary::Dictionary;
 pub use limits::{Limits, Scope};
+pub use machine::Machine;
 pub use measurements::{AlgorithmMeasurement, DiskLatency, Measured, PageCounts};
 pub use scratch::{NoScratch, Scratch, Unjournaled};
 
@@ -69,6 +71,7 @@ pub fn measure(
     }
     let mut out = Measured {
         kernel: kernel_release(root),
+        machine: Some(Machine::of(root)),
         pages: sample.counts,
         zram_features: facts.zram.features.clone(),
         ..Measured::default()
@@ -140,7 +143,8 @@ fn nothing_to_compress(sample: &Sample) -> String {
 /// # Errors
 /// There is no memory, or this process may have no file in memory.
 pub fn dictionary(root: &Root, facts: &Facts, limits: &Limits) -> Result<Option<Dictionary>> {
-    let requested = limits.pages_with(facts.available).min(dictionary::MOST_PAGES);
+    let most = dictionary::most_pages(rustix::param::page_size());
+    let requested = limits.pages_with(facts.available).min(most);
     let mut sample = sampled(root, &Scope::default(), limits, requested, &mut random::from_kernel())?;
     let pages = sample.distinct();
     Dictionary::train(&sample.hold_out(pages)?, pages)

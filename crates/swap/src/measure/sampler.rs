@@ -1,5 +1,6 @@
 //! Copies anonymous pages of running processes into a [`Sample`].
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -182,14 +183,13 @@ fn scan(
     let mut ranges = decode::private_ranges(&root.read(format!("proc/{pid}/maps"))?);
     if process.status.locked_bytes > 0 {
         let pinned = decode::pinned_ranges(&root.read(format!("proc/{pid}/smaps"))?);
+        let pinned: HashSet<Range<u64>> = pinned.into_iter().collect();
         ranges.retain(|r| !pinned.contains(r));
     }
-    let mut chunks = chunks(&ranges, rustix::param::page_size() as u64);
-    random.shuffle(&mut chunks);
     let path = root.path(format!("proc/{pid}/pagemap"));
     let pagemap = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
     let mut addresses = Vec::new();
-    for chunk in chunks.into_iter().take(CHUNKS) {
+    for chunk in chunks(&ranges, rustix::param::page_size() as u64, random) {
         if addresses.len() >= enough || Instant::now() >= deadline {
             break;
         }
@@ -198,16 +198,39 @@ fn scan(
     Ok(addresses)
 }
 
-fn chunks(ranges: &[Range<u64>], page_bytes: u64) -> Vec<Range<u64>> {
+/// At most [`CHUNKS`] chunks of the ranges, each once, in random order. They are not listed before: a process may map all of the address space, which has
+/// 67 million.
+fn chunks(ranges: &[Range<u64>], page_bytes: u64, random: &mut Random) -> Vec<Range<u64>> {
     let step = CHUNK_PAGES * page_bytes;
-    let pieces = |r: &Range<u64>| {
-        let end = r.end;
-        (r.start..end)
-            .step_by(step as usize)
-            .take(CHUNKS * 8)
-            .map(move |s| s..end.min(s.saturating_add(step)))
+    let mut total = 0_u64;
+    let up_to_the_end = |r: &Range<u64>| {
+        total = total.saturating_add((r.end - r.start).div_ceil(step));
+        total
     };
-    ranges.iter().flat_map(pieces).collect()
+    let ends: Vec<u64> = ranges.iter().map(up_to_the_end).collect();
+    let chunk = |number: u64| {
+        let at = ends.partition_point(|end| *end <= number);
+        let before = if at == 0 { 0 } else { ends[at - 1] };
+        let Range { start, end } = ranges[at];
+        let from = start + (number - before) * step;
+        from..end.min(from.saturating_add(step))
+    };
+    numbers(total, random).into_iter().map(chunk).collect()
+}
+
+/// At most [`CHUNKS`] numbers below `total`, each once, in random order.
+fn numbers(total: u64, random: &mut Random) -> Vec<u64> {
+    if total <= 2 * CHUNKS as u64 {
+        let mut all: Vec<u64> = (0..total).collect();
+        random.shuffle(&mut all);
+        all.truncate(CHUNKS);
+        return all;
+    }
+    let mut drawn = HashSet::with_capacity(CHUNKS);
+    std::iter::repeat_with(|| random.below(total))
+        .filter(|number| drawn.insert(*number))
+        .take(CHUNKS)
+        .collect()
 }
 
 /// The private anonymous pages of a chunk; none if the file ends early (an impossible address).
@@ -311,6 +334,43 @@ mod tests {
 
     fn take(root: &Path, requested: usize) -> Sample {
         sample(&Root::at(root), None, requested, Duration::from_secs(5), &mut Random::new(3)).unwrap()
+    }
+
+    /// The chunks of these ranges, in the order of their addresses, and whether they came in another one.
+    fn chunks_of(ranges: &[Range<u64>]) -> (Vec<Range<u64>>, bool) {
+        let chunks = chunks(ranges, 4096, &mut Random::new(3));
+        let mut sorted = chunks.clone();
+        sorted.sort_by_key(|chunk| chunk.start);
+        let is_shuffled = sorted != chunks;
+        (sorted, is_shuffled)
+    }
+
+    #[test]
+    fn all_chunks_of_a_few_ranges_come_in_random_order() {
+        const MIB: u64 = 1 << 20;
+        let ranges = [3 * MIB..6 * MIB, 8 * MIB..10 * MIB, 11 * MIB..11 * MIB + 4096];
+        let (chunks, _) = chunks_of(&ranges);
+        let expected = [3 * MIB..5 * MIB, 5 * MIB..6 * MIB, 8 * MIB..10 * MIB, 11 * MIB..11 * MIB + 4096];
+        assert_eq!(chunks, expected);
+        assert!(chunks_of(&[0..64 * MIB, 65 * MIB..66 * MIB]).1, "33 chunks in their own order");
+        assert_eq!(chunks_of(&[]).0, []);
+    }
+
+    /// A user's 65,530 mappings without memory.
+    #[test]
+    fn a_process_that_maps_the_whole_address_space_costs_as_much_as_others() {
+        const GIB: u64 = 1 << 30;
+        let ranges: Vec<_> = (0..65_530).map(|n| n * 2 * GIB..(n * 2 + 2) * GIB - 4096).collect();
+        let (chunks, is_shuffled) = chunks_of(&ranges);
+        assert_eq!((chunks.len(), is_shuffled), (CHUNKS, true));
+        assert!(chunks.windows(2).all(|two| two[0].end <= two[1].start), "each once");
+        let is_within = |chunk: &Range<u64>| {
+            let range = &ranges[(chunk.start / (2 * GIB)) as usize];
+            range.start <= chunk.start && chunk.end <= range.end
+        };
+        assert!(chunks.iter().all(is_within));
+        let upper = chunks.iter().filter(|chunk| chunk.start > 65_530 * GIB).count();
+        assert!((CHUNKS * 2 / 5..CHUNKS * 3 / 5).contains(&upper), "{upper} of {CHUNKS} in the upper half");
     }
 
     #[test]

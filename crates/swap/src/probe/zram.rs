@@ -20,9 +20,9 @@ pub(crate) fn zram(root: &Root, missing: &mut Vec<Missing>) -> ZramFacts {
     let control = root.exists("sys/class/zram-control/hot_add");
     let devices = zram::devices(root).unwrap_or_default();
     let config = kernel_config(root);
-    let loadable = !control && has_zram_module(root);
+    let loadable = !control && parse::has_module(&loadable_modules(root), "zram");
     if !control && !loadable {
-        missing.push(Missing::new("zram", why_no_zram(config.as_deref())));
+        missing.push(Missing::new("zram", why_no_zram(root, config.as_deref())));
     }
     let features = devices.last().and_then(|name| features(root, name).ok());
     let idle_age = config.as_ref().map(|c| {
@@ -89,25 +89,40 @@ fn configured(config: Option<&str>) -> Vec<String> {
     if found.is_empty() { USUAL.map(str::to_owned).into() } else { found }
 }
 
-/// `modules.dep` or `modules.builtin` of the running kernel; empty if there is none. Most systems have it in `/lib` or `/usr/lib`, NixOS elsewhere.
+/// Where modules are: in `/lib` or `/usr/lib` on most systems, elsewhere on NixOS.
+const MODULES: [&str; 3] = ["lib/modules", "usr/lib/modules", "run/booted-system/kernel-modules/lib/modules"];
+
+/// `modules.dep` or `modules.builtin` of the running kernel; empty if there is none.
 fn module_list(root: &Root, file: &str) -> String {
-    const DIRS: [&str; 3] =
-        ["lib/modules", "usr/lib/modules", "run/booted-system/kernel-modules/lib/modules"];
     let release = kernel_release(root);
-    DIRS.iter().find_map(|dir| root.read(format!("{dir}/{release}/{file}")).ok()).unwrap_or_default()
+    MODULES.iter().find_map(|dir| root.read(format!("{dir}/{release}/{file}")).ok()).unwrap_or_default()
 }
 
-fn has_zram_module(root: &Root) -> bool {
-    parse::has_module(&module_list(root, "modules.dep"), "zram")
+/// Whether the kernel loads modules: `kernel.modules_disabled` forbids it until the next boot.
+fn may_load(root: &Root) -> bool {
+    root.read("proc/sys/kernel/modules_disabled").map_or(true, |text| text.trim() != "1")
+}
+
+/// `modules.dep`, if the kernel may load what it lists.
+fn loadable_modules(root: &Root) -> String {
+    if may_load(root) { module_list(root, "modules.dep") } else { String::new() }
+}
+
+/// Whether there are modules, but only of other kernels: an update has replaced those of the running one.
+fn modules_are_gone(root: &Root) -> bool {
+    let others = |dir: &&str| {
+        let releases = root.list(dir).unwrap_or_default();
+        releases.iter().any(|release| root.exists(format!("{dir}/{release}/modules.dep")))
+    };
+    module_list(root, "modules.dep").is_empty() && MODULES.iter().any(others)
 }
 
 /// Has this kernel the module `name`: loaded, built in, or to load?
 pub(crate) fn has_module(root: &Root, name: &str) -> bool {
     let built_in =
         || module_list(root, "modules.builtin").lines().any(|l| l.ends_with(&format!("/{name}.ko")));
-    let is_closed = root.read("proc/sys/kernel/modules_disabled").is_ok_and(|text| text.trim() == "1");
     root.exists(format!("sys/module/{}", name.replace('-', "_")))
-        || (!is_closed && parse::has_module(&module_list(root, "modules.dep"), name))
+        || parse::has_module(&loadable_modules(root), name)
         || built_in()
 }
 
@@ -117,8 +132,7 @@ pub(crate) fn algorithm_modules(root: &Root) -> Vec<String> {
     if !is_before(&release, (6, 12)) {
         return Vec::new();
     }
-    let list = module_list(root, "modules.dep");
-    crypto_modules(&list)
+    crypto_modules(&loadable_modules(root))
 }
 
 fn crypto_modules(list: &str) -> Vec<String> {
@@ -133,8 +147,15 @@ pub(crate) fn in_use(root: &Root) -> Vec<ZramStat> {
     stats.filter(|z| z.disksize.0 > 0).collect()
 }
 
-fn why_no_zram(config: Option<&str>) -> &'static str {
+const GONE: &str = "the modules of the running kernel are gone, as after an update of it: reboot first";
+
+fn why_no_zram(root: &Root, config: Option<&str>) -> &'static str {
     match config {
+        _ if !may_load(root) && parse::has_module(&module_list(root, "modules.dep"), "zram") => {
+            "its module is not loaded, and kernel.modules_disabled is 1, so none is until the next boot: name it in /etc/modules-load.d to load it before that"
+        }
+        None if modules_are_gone(root) => GONE,
+        Some(c) if parse::config_has(c, "CONFIG_ZRAM") && modules_are_gone(root) => GONE,
         Some(c) if parse::config_has(c, "CONFIG_ZRAM") => {
             "no /sys/class/zram-control, and /lib/modules has no module zram for this kernel"
         }
@@ -218,8 +239,8 @@ fn may_have_zsmalloc(root: &Root) -> bool {
 /// Algorithms that are registered, then those that the kernel can load.
 fn compressors(root: &Root) -> Vec<String> {
     let mut names = parse::crypto_compressors(&root.read("proc/crypto").unwrap_or_default());
-    for list in ["modules.builtin", "modules.dep"] {
-        for name in crypto_modules(&module_list(root, list)) {
+    for list in [module_list(root, "modules.builtin"), loadable_modules(root)] {
+        for name in crypto_modules(&list) {
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -18,6 +18,13 @@ fn set(decision: &Decision, knob: &str) -> bool {
 }
 
 #[test]
+fn a_table_of_gigabytes_is_named() {
+    let reason = |gib: u64| reason_of(&Machine::new(Bytes::mib(gib << 10)).decide(), "swap on");
+    assert!(reason(1024).contains("; its table takes 8.0 GiB of that at once"), "{}", reason(1024));
+    assert!(!reason(64).contains("table"), "{}", reason(64));
+}
+
+#[test]
 fn swappiness_needs_both_costs() {
     let no_time = |m: &mut Machine| m.measured.algorithms.iter_mut().for_each(|r| r.load_p50 = Nanos(0));
     let cases = [

@@ -59,6 +59,37 @@ fn modules_are_found_in_each_systems_directory() {
     }
 }
 
+/// A hardened server forbids to load more modules. zswap with an algorithm that is built in works there.
+#[test]
+fn a_module_that_may_not_be_loaded_any_more_is_missing() {
+    let fake = Fake::new();
+    let p = "sys/module/zswap/parameters";
+    fake.file(&format!("{p}/enabled"), "N\n").file("proc/crypto", "name : lzo\ntype : scomp\n");
+    fake.file("proc/sys/kernel/osrelease", "6.12.1\n");
+    fake.file(
+        "lib/modules/6.12.1/modules.dep",
+        "kernel/drivers/block/zram/zram.ko.xz:\nkernel/crypto/zstd.ko.xz:\n",
+    );
+    for (is_disabled, compressors) in [("0\n", &["lzo", "zstd"][..]), ("1\n", &["lzo"])] {
+        let facts = fake.file("proc/sys/kernel/modules_disabled", is_disabled).facts();
+        assert_eq!(facts.zram.loadable, is_disabled == "0\n");
+        assert_eq!(facts.zswap.as_ref().unwrap().compressors, compressors);
+        assert_eq!(why(&facts, "zram").contains("kernel.modules_disabled is 1"), is_disabled == "1\n");
+    }
+}
+
+/// As on Arch, which keeps the modules of one kernel.
+#[test]
+fn modules_that_an_update_took_away_come_back_with_a_reboot() {
+    let fake = Fake::new();
+    fake.file("proc/sys/kernel/osrelease", "6.12.1\n").file("usr/lib/modules/6.12.2/modules.dep", "");
+    assert!(why(&fake.facts(), "zram").contains("reboot first"), "{:?}", fake.facts().missing);
+    fake.file("boot/config-6.12.1", "CONFIG_ZRAM=m\n");
+    assert!(why(&fake.facts(), "zram").contains("reboot first"), "{:?}", fake.facts().missing);
+    fake.file("boot/config-6.12.1", "# CONFIG_ZRAM is not set\n");
+    assert!(why(&fake.facts(), "zram").ends_with("built without CONFIG_ZRAM"));
+}
+
 #[test]
 fn a_device_shows_zrams_features() {
     let fake = Fake::new();

@@ -42,7 +42,7 @@ pub enum Init {
     Systemd,
     /// OpenRC: a script and a link in the default runlevel.
     OpenRc,
-    /// System V init: a script and links in `/etc/rc2.d` to `rc5.d`.
+    /// System V init: a script, and links in `/etc/rc2.d` to `rc5.d`, `rc0.d` and `rc6.d`.
     Sysv,
     /// Anything else (busybox): a block in `/etc/rc.local`.
     RcLocal,
@@ -123,8 +123,11 @@ impl EnablePlan {
             self.commands.push(Command::new("update-rc.d eke defaults", "creates the links that start eke"));
             return;
         }
-        let levels = (2..=5).map(|n| format!("etc/rc{n}.d")).filter(|dir| root.exists(dir));
-        self.changes.extend(levels.map(|dir| Change::symlink(format!("{dir}/S20eke"), "../init.d/eke")));
+        let starts = (2..=5).map(|n| (format!("etc/rc{n}.d"), "S20eke"));
+        let stops = [0, 6].map(|n| (format!("etc/rc{n}.d"), "K20eke"));
+        let links = starts.chain(stops).filter(|(dir, _)| root.exists(dir));
+        self.changes
+            .extend(links.map(|(dir, link)| Change::symlink(format!("{dir}/{link}"), "../init.d/eke")));
     }
 
     fn rc_local(&mut self, root: &Root, block: &str) -> Result<()> {

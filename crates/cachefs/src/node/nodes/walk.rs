@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::fs::{OFlags, Statx};
+use rustix::fs::{FileType, OFlags, Statx};
 use rustix::io::Errno;
 
 use super::lost::{ask, is_stale};
-use super::{DEEPEST, Nodes, open_file, stale};
+use super::{DEEPEST, Nodes, is, open_file, stale};
 use crate::backing::at;
 use crate::node::{DirEntry, Node};
 
@@ -92,7 +92,7 @@ impl Nodes {
             Err(e) => return Err(e),
         };
         let mount = at::mount_of(&path, &statx);
-        self.may_enter(mount)?;
+        self.may_enter(mount, is(&statx, FileType::Directory))?;
         let found = self.inode(&statx).is(&node.inode).then_some(path);
         if found.is_some() {
             self.note_mount(node, mount);

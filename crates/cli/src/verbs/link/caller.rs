@@ -2,8 +2,10 @@
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::Command;
 
-use eke_link::measure::Ssh;
+use eke_link::measure::{Ssh, User};
 
 use crate::args::link::Link;
 
@@ -11,11 +13,24 @@ use crate::args::link::Link;
 pub fn ssh(options: &Link, json: bool) -> Ssh {
     Ssh {
         config: options.ssh_config.clone(),
-        as_user: sudo_user(),
+        as_user: user(),
         // ssh asks on the controlling terminal, not on standard input
         may_ask: !json && OpenOptions::new().read(true).write(true).open("/dev/tty").is_ok(),
         ..Ssh::default()
     }
+}
+
+/// The user who called sudo; `None` without sudo.
+pub fn user() -> Option<User> {
+    let (uid, gid) = sudo_user()?;
+    Some(User { uid, gid, name: std::env::var("SUDO_USER").ok(), home: home(uid) })
+}
+
+/// By getent(1), since the user may be one of a directory service.
+fn home(uid: u32) -> Option<PathBuf> {
+    let output = Command::new("getent").args(["passwd", &uid.to_string()]).output().ok()?;
+    let line = String::from_utf8_lossy(&output.stdout).into_owned();
+    line.trim_end().split(':').nth(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
 }
 
 /// The user and group who called sudo; `None` without sudo.

@@ -1,9 +1,11 @@
 //! The configuration files: their new text, writing them through the journal, and the undo.
 
-use eke_apply::boot::{Undone, Written};
+use std::collections::BTreeSet;
+
+use eke_apply::boot::{Undone, Written, ltsp as boot};
 use eke_apply::files as journal;
 use eke_apply::files::{Change, Outcome as Reverted};
-use eke_link::measure::{Link as Measured, OwnBlock, Ssh};
+use eke_link::measure::{Link as Measured, OwnBlock, Ssh, outlived};
 use eke_link::parse::{config, ssh_config};
 use eke_link::write::diff::diff;
 use eke_link::write::{Setting, host_block, ltsp_section};
@@ -12,13 +14,15 @@ use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::putln;
 
 use super::super::{Context, files};
+use super::caller;
 use crate::args::link::Link;
 use crate::documents::{self, link as ours};
 
 const OWNER: &str = "link";
 const DROP_INS: &str = "etc/ssh/ssh_config.d";
 const DROP_IN: &str = "etc/ssh/ssh_config.d/50-eke-link.conf";
-const SSH_CONFIG: &str = "etc/ssh/ssh_config";
+/// ssh reads the first one that exists; openSUSE ships the second one alone.
+const SSH_CONFIGS: [&str; 2] = ["etc/ssh/ssh_config", "usr/etc/ssh/ssh_config"];
 const LTSP: &str = "etc/ltsp/ltsp.conf";
 const REASON: &str = "the fastest cipher that is secure";
 
@@ -149,14 +153,35 @@ pub fn own_block(context: &Context, ssh: &Ssh, host: &str) -> Option<OwnBlock> {
     if ssh.config.is_some() {
         return None;
     }
-    let ciphers = host_block::own_ciphers(&context.root.read(DROP_IN).ok()?, host)?;
-    let system = context.root.read(SSH_CONFIG).ok()?;
+    let text = context.root.read(DROP_IN).ok()?;
+    let ciphers = host_block::own_ciphers(&text, host)?;
+    let system = context.root.read(ssh_config_path(context)).ok()?;
     let mut others: Vec<String> = drop_ins(context)
         .filter(|path| path != DROP_IN && path.ends_with(".conf"))
         .map(|path| format!("/{path}"))
         .collect();
     others.sort();
-    Some(OwnBlock { ciphers, rest: ssh_config::without_drop_in(&system, &others) })
+    let macs = host_block::own_macs(&text, host).unwrap_or_default();
+    Some(OwnBlock { ciphers, macs, rest: ssh_config::without_drop_in(&system, &others) })
+}
+
+/// What the blocks of earlier calls have beyond ssh's configuration of today, or that ssh does not tell; `None` without a block. It names no host, because
+/// `eke report-bug` shows it.
+pub fn beyond_policy(context: &Context) -> Option<BTreeSet<String>> {
+    let text = context.root.read(DROP_IN).ok().filter(|_| context.root.is_host())?;
+    let ssh = Ssh { as_user: caller::user(), ..Ssh::default() };
+    let beyond = |host: &&str| {
+        let own = own_block(context, &ssh, host)?;
+        Some(outlived(&ssh, host, &own).unwrap_or_else(|_| vec!["ssh -G fails".to_owned()]))
+    };
+    let hosts = host_block::hosts(&text);
+    (!hosts.is_empty()).then(|| hosts.iter().filter_map(beyond).flatten().collect())
+}
+
+/// The system-wide configuration that ssh reads.
+fn ssh_config_path(context: &Context) -> &'static str {
+    let found = SSH_CONFIGS.into_iter().find(|path| context.root.exists(path));
+    found.unwrap_or(SSH_CONFIGS[0])
 }
 
 fn drop_ins(context: &Context) -> impl Iterator<Item = String> {
@@ -198,12 +223,13 @@ fn file(path: &str, before: &str, after: &str) -> ours::File {
 
 /// Fails if ssh_config does not include the drop-ins.
 fn check_include(context: &Context) -> Outcome<()> {
-    let text = journal::read(&context.root, SSH_CONFIG)?.unwrap_or_default();
+    let path = ssh_config_path(context);
+    let text = journal::read(&context.root, path)?.unwrap_or_default();
     if ssh_config::includes_drop_ins(&text) {
         return Ok(());
     }
-    Err(Failure::new(Status::Failed, format!("/{SSH_CONFIG} does not include /etc/ssh/ssh_config.d, so a file there would have no effect"))
-        .hint(format!("add this line at its top (OpenSSH 7.3 or newer): Include /etc/ssh/ssh_config.d/*.conf; or copy the block that `eke link` prints into /{SSH_CONFIG}")))
+    Err(Failure::new(Status::Failed, format!("/{path} does not include /etc/ssh/ssh_config.d, so a file there would have no effect"))
+        .hint(format!("add this line at its top (OpenSSH 7.3 or newer): Include /etc/ssh/ssh_config.d/*.conf; or copy the block that `eke link` prints into /{path}")))
 }
 
 /// The text of ltsp.conf, if it exists and can be parsed.
@@ -233,20 +259,21 @@ fn check_effect(context: &Context, ssh: &Ssh, document: &ours::Link) {
             putln!(
                 "note: ssh still prefers {first} for {}: {}",
                 link.host,
-                whose(context, host_block::pattern(&link.host))
+                whose(context, ssh, host_block::pattern(&link.host))
             );
         }
     }
 }
 
 /// The other file that sets the ciphers of a host.
-fn whose(context: &Context, host: &str) -> String {
-    let home = std::env::var("HOME").unwrap_or_default();
-    let own = format!("{}/.ssh/config", home.trim_start_matches('/'));
+fn whose(context: &Context, ssh: &Ssh, host: &str) -> String {
+    let users = ssh.as_user.as_ref().and_then(|user| user.home.clone());
+    let home = users.unwrap_or_else(|| std::env::var_os("HOME").unwrap_or_default().into());
+    let own = format!("{}/.ssh/config", home.display().to_string().trim_start_matches('/'));
     let all = std::iter::once(own)
         .chain(drop_ins(context))
         .filter(|path| path != DROP_IN)
-        .chain([SSH_CONFIG.to_owned()]);
+        .chain([ssh_config_path(context).to_owned()]);
     let found = all.into_iter().find_map(|path| {
         let text = context.root.read(&path).ok()?;
         ssh_config::ciphers_set(&text, host).map(|(line, _)| {
@@ -261,24 +288,24 @@ fn whose(context: &Context, host: &str) -> String {
 /// `--undo`.
 pub fn undo(context: &Context) -> Outcome {
     context.need_root("restoring /etc/ssh/ssh_config.d and ltsp.conf needs root")?;
-    let reverted = revert(context)?;
+    let undone = boot::undo_conf(&context.root, OWNER)?;
     if context.json {
-        let (restored, kept) = sorted(&reverted);
+        let (restored, kept) = lines(&undone);
         context.print_json(&ours::Undo { restored, kept })?;
         return Ok(Status::Done);
     }
-    if reverted.is_empty() {
+    if undone == Undone::default() {
         putln!("Nothing to undo: eke has written no ciphers.");
     }
-    files::show_undone(&Undone { files: reverted, ..Undone::default() });
+    files::show_undone(&undone);
     Ok(Status::Done)
 }
 
 /// `--undo` as a part of `eke down`.
 pub fn undo_all(context: &Context, document: &mut documents::Down) {
-    match revert(context) {
-        Ok(reverted) => {
-            let (restored, kept) = sorted(&reverted);
+    match boot::undo_conf(&context.root, OWNER) {
+        Ok(undone) => {
+            let (restored, kept) = lines(&undone);
             document.restored.extend(restored);
             document.kept.extend(kept);
         }
@@ -286,14 +313,10 @@ pub fn undo_all(context: &Context, document: &mut documents::Down) {
     }
 }
 
-fn revert(context: &Context) -> eke_linux::error::Result<Vec<journal::Reverted>> {
-    let _lock = journal::lock_to_undo(&context.root)?;
-    journal::revert(&context.root, OWNER)
-}
-
-fn sorted(reverted: &[journal::Reverted]) -> (Vec<String>, Vec<String>) {
+/// What was restored, the commands for it included, and what was left alone.
+fn lines(undone: &Undone) -> (Vec<String>, Vec<String>) {
     let (mut restored, mut kept) = (Vec::new(), Vec::new());
-    for file in reverted {
+    for file in &undone.files {
         match &file.outcome {
             Reverted::Restored => restored.push(format!("/{} is as it was", file.path)),
             Reverted::Removed => restored.push(format!("removed /{}", file.path)),
@@ -301,6 +324,8 @@ fn sorted(reverted: &[journal::Reverted]) -> (Vec<String>, Vec<String>) {
             Reverted::Unchanged => {}
         }
     }
+    restored.extend(undone.ran.iter().map(|c| format!("ran {c} ({})", c.why)));
+    restored.extend(undone.to_run.iter().map(|c| format!("to run on that system: {c} ({})", c.why)));
     (restored, kept)
 }
 
@@ -310,6 +335,23 @@ mod tests {
     use eke_model::config::Settings;
 
     use super::*;
+
+    /// As on openSUSE.
+    #[test]
+    fn a_vendors_ssh_config_counts_where_the_administrator_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let context =
+            Context { root: Root::at(dir.path()), json: false, settings: Settings::default(), config: None };
+        let hint = |context: &Context| format!("{:?}", check_include(context));
+        assert!(hint(&context).contains("/etc/ssh/ssh_config does not include"), "{}", hint(&context));
+        eke_testkit::tree::put(dir.path(), SSH_CONFIGS[1], "Include /etc/ssh/ssh_config.d/*.conf\nPort 7\n");
+        check_include(&context).unwrap();
+        let block = "# eke link: begin web1\nHost web1\n    Ciphers a\n# eke link: end web1\n";
+        eke_testkit::tree::put(dir.path(), DROP_IN, block);
+        assert!(own_block(&context, &Ssh::default(), "web1").unwrap().rest.ends_with("Port 7\n"));
+        eke_testkit::tree::put(dir.path(), SSH_CONFIGS[0], "Port 8\n");
+        assert!(check_include(&context).is_err(), "ssh reads this one alone");
+    }
 
     #[test]
     fn ekes_own_block_is_taken_out_of_the_configuration() {
@@ -321,7 +363,7 @@ mod tests {
         let block = "# eke link: begin web1\nHost web1\n    Ciphers a,b\n# eke link: end web1\n";
         eke_testkit::tree::put(dir.path(), DROP_IN, block);
         eke_testkit::tree::put(dir.path(), "etc/ssh/ssh_config.d/60-hardening.conf", "Ciphers b\n");
-        eke_testkit::tree::put(dir.path(), SSH_CONFIG, "Include /etc/ssh/ssh_config.d/*.conf\n");
+        eke_testkit::tree::put(dir.path(), SSH_CONFIGS[0], "Include /etc/ssh/ssh_config.d/*.conf\n");
         let own = own_block(&context, &ssh, "web1").unwrap();
         assert_eq!(own.ciphers, ["a", "b"]);
         assert!(own.rest.starts_with("Include ~/.ssh/config\n"), "{}", own.rest);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use eke_link::measure::x11::X11Command;
 use eke_link::measure::{self, MeasureOptions, Ssh, idle, server};
+use eke_link::parse::config::Config;
 use eke_link::plan::Budget;
 use eke_link::{Error, advice};
 use eke_present::exit::{Failure, Outcome, Status};
@@ -30,18 +31,21 @@ pub struct Hosts {
     at_once: usize,
     /// Nobody named them: those that are busy are left alone.
     is_lab: bool,
+    /// The configuration of this machine's ssh server, if they will connect to it.
+    server: Option<Config>,
 }
 
 impl Hosts {
     /// The hosts that the user names; with --ltsp and without a name all clients of this server.
     ///
     /// # Errors
-    /// `eke-ltsp` cannot be executed, or knows no client.
+    /// `eke-ltsp` cannot be executed, or knows no client. With --ltsp the configuration of this machine's ssh server cannot be read.
     pub fn chosen(context: &Context, options: &Link) -> Outcome<Self> {
         let is_lab = options.hosts.is_empty();
         let names = if is_lab { clients(context)? } else { options.hosts.clone() };
         let at_once = options.at_once.map_or(if is_lab { LAB_AT_ONCE } else { 1 }, |n| n as usize);
-        Ok(Self { names, at_once, is_lab })
+        let server = options.ltsp.then(server::own).transpose().map_err(super::failure)?;
+        Ok(Self { names, at_once, is_lab, server })
     }
 
     /// Measures all of them. The document has them in their order; the errors are of those that could not be measured.
@@ -98,7 +102,7 @@ impl Hosts {
             policy: options.policy,
             sessions: options.sessions.map(|n| n as usize),
             own: files::own_block(context, ssh, host),
-            server: options.ltsp.then(server::own).transpose()?,
+            server: self.server.clone(),
             x11: options.x11.clone().map(|command| X11Command { command, time }),
             ..MeasureOptions::new(host)
         };
@@ -139,6 +143,9 @@ fn document(
 fn clients(context: &Context) -> Outcome<Vec<String>> {
     let mut command = LTSP.command(context)?;
     let output = command.arg("addresses").stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(Failure::new(Status::Failed, "the clients of this LTSP server cannot be listed"));
+    }
     let names: Vec<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
     if !names.is_empty() {
         return Ok(names);

@@ -21,7 +21,7 @@ use crate::args::link::Link;
 use crate::documents::link as documents;
 use crate::show;
 
-pub use files::undo_all;
+pub use files::{beyond_policy, undo_all};
 use hosts::Hosts;
 
 /// The verb.

@@ -173,12 +173,11 @@ fn mount_types(mountinfo: &[u8]) -> BTreeMap<String, usize> {
     types
 }
 
-/// The settings that differ from the shipped ones. Texts are shown only where they are a choice.
+/// The settings that differ from the shipped ones. Texts, also in lists, are shown only where they are a choice.
 fn configuration(context: &Context) -> Value {
     let shown = |(key, value): (String, String)| {
-        let text = value.strip_prefix('"');
-        let choice = ["swap.algorithm"].contains(&key.as_str());
-        let value = if text.is_some() && !choice { "(set)".to_owned() } else { value };
+        let is_choice = key == "swap.algorithm";
+        let value = if value.contains('"') && !is_choice { "(set)".to_owned() } else { value };
         (key, value)
     };
     json!(context.settings.changed().into_iter().map(shown).collect::<BTreeMap<_, _>>())

@@ -36,9 +36,13 @@ impl Library {
     }
 
     fn those(&mut self, are_these: &dyn Fn(&Program) -> bool, now: Now) -> Vec<ProgramId> {
+        self.all(now).iter().filter(|program| are_these(program)).map(Program::id).collect()
+    }
+
+    /// All learned programs.
+    pub fn all(&mut self, now: Now) -> Vec<Program> {
         let records = self.with(|store| store.records(unix_s(now))).unwrap_or_default();
-        let these = records.iter().map(|record| &record.program).filter(|program| are_these(program));
-        these.map(Program::id).collect()
+        records.into_iter().map(|record| record.program).collect()
     }
 
     /// Forgets a program, and what waits to be written of it.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use eke_linux::Root;
 use eke_linux::device::Device;
 use eke_linux::parse::file_system::is_on_disk;
 use eke_model::units::PageSize;
 
+use super::super::memory_files::MemoryFiles;
 use super::super::mount_index::inside;
 use super::super::mounts::Mounts;
 use super::super::process;
@@ -21,7 +21,8 @@ use eke_prefetch_model::program::Program;
 /// The context for decoding records.
 #[derive(Debug)]
 pub struct EventDecoder {
-    root: Root,
+    /// What shows the memory of processes.
+    pub files: MemoryFiles,
     /// This host's mounts.
     pub mounts: Mounts,
     page: PageSize,
@@ -33,8 +34,9 @@ const S_IFDIR: u16 = 0o040_000;
 
 impl EventDecoder {
     /// Reads the mounts.
-    pub fn new(root: &Root) -> Self {
-        Self { root: root.clone(), mounts: Mounts::read(root), page: root.page_size() }
+    pub fn new(files: &MemoryFiles) -> Self {
+        let root = files.root();
+        Self { files: files.clone(), mounts: Mounts::read(root), page: root.page_size() }
     }
 
     /// Reads the mounts again if they changed.
@@ -83,17 +85,17 @@ impl EventDecoder {
         let device = Device::of_kernel(exec.dev);
         let exe: PathBuf = match exec.names {
             Some(names) => self.mounts.executable(device, &inside(names)),
-            None => process::exe(&self.root, exec.pid),
+            None => process::exe(self.files.root(), exec.pid),
         }?;
         if !script::is_interpreter(&exe) {
             return Some(Program::of_exe(exe));
         }
-        let cwd = process::cwd(&self.root, exec.pid);
-        let more = if exec.has_more_args { process::args(&self.root, exec.pid) } else { Vec::new() };
+        let cwd = process::cwd(self.files.root(), exec.pid);
+        let more = if exec.has_more_args { self.files.args(exec.pid) } else { Vec::new() };
         let (args, is_whole) =
             if more.is_empty() { (exec.args, !exec.has_more_args) } else { (&more[..], true) };
         let program = script::program(exe, &process::split_args(args, is_whole), cwd.as_deref());
-        Some(script_path::on_host(&self.root, &self.mounts, exec.pid, program))
+        Some(script_path::on_host(self.files.root(), &self.mounts, exec.pid, program))
     }
 
     fn file(&mut self, file: &record::File<'_>) -> Option<TracedFile> {

@@ -25,6 +25,7 @@ use self::buffer::Buffer;
 use self::decode::EventDecoder;
 use self::disk_reads::DiskReads;
 use super::mapped;
+use super::memory_files::MemoryFiles;
 use super::method::{OthersReads, Trace, TraceError};
 use super::process::{self, Descendants};
 use super::record::{UNDECIDED, decode};
@@ -68,7 +69,8 @@ impl Bpf {
     ///
     /// # Errors
     /// No BTF, no permission, or the verifier's answer with the program's name.
-    pub fn start(root: &Root) -> Result<(Self, Vec<String>), TraceError> {
+    pub fn start(files: &MemoryFiles) -> Result<(Self, Vec<String>), TraceError> {
+        let root = files.root();
         let load::Loaded { object, sees_uses, limits } = load::load(root)?;
         let map = |name: &str| {
             let found = object.maps().find(|map| map.name() == name);
@@ -78,7 +80,7 @@ impl Bpf {
         };
         let bpf = Self {
             root: root.clone(),
-            decoder: EventDecoder::new(root),
+            decoder: EventDecoder::new(files),
             launches: BTreeSet::new(),
             caught_up: Vec::new(),
             lost: 0,
@@ -199,7 +201,7 @@ impl Trace for Bpf {
             children.into_iter().filter(|child| self.mark(launch, *child).is_ok()).collect();
         for process in [pid].iter().chain(&children) {
             let caught_up = &mut self.caught_up;
-            mapped::report(&self.root, &self.decoder.mounts, launch, *process, &mut |seen| {
+            mapped::report(&self.decoder.files, &self.decoder.mounts, launch, *process, &mut |seen| {
                 caught_up.push(seen)
             });
         }

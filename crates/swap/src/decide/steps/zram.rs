@@ -1,12 +1,14 @@
 //! A new zram device, and the settings around it.
 
 use eke_model::step::{Plan, Reason, Step, UnnamedFile, ZramSpec};
+use eke_model::units::Bytes;
 
 use super::Chosen;
 use super::shared::{
     SwapIn, existing_off, lru_gen, never_swapped, page_cluster, prediction, swappiness, zswap_off,
 };
 use crate::decide::algorithm::is_usable;
+use crate::decide::size;
 use crate::decide::writeback::{self, Behind};
 use crate::decide::{BadOverride, Given};
 use crate::facts::Facts;
@@ -18,6 +20,9 @@ const PRIORITY: i16 = 100;
 
 /// The parameter of zram's module: devices are made by `hot_add` alone.
 pub const NO_DEVICES: &str = "num_devices=0";
+
+/// A table of this size is named in the plan.
+const MUCH: Bytes = Bytes::mib(1024);
 
 /// The least gain in ratio of a second algorithm over the first.
 const STRONGER: f64 = 1.05;
@@ -52,16 +57,23 @@ fn reason(given: Given<'_>, chosen: &Chosen<'_>, spec: &ZramSpec) -> Reason {
         format!(" ({} pages were measured, too few to trust their ratio)", chosen.row.pages)
     };
     let text = format!(
-        "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}{}{}",
+        "{}; {capped}a full device takes about {:.0} % of RAM, computed with {:.2} to 1{doubt}{}{}{}",
         chosen.choice.reason.text,
         100.0 * size.pool_share,
         size.ratio_used,
+        at_once(given.facts, spec.disksize),
         never_swapped(given.facts),
         written_back(given, spec),
     );
     Reason { text, numbers: chosen.choice.reason.numbers.clone() }
         .with("pool_share", size.pool_share)
         .with("ratio_used", size.ratio_used)
+}
+
+/// What the device takes before it stores a page, where that is much.
+fn at_once(facts: &Facts, disksize: Bytes) -> String {
+    let table = size::table(facts, disksize);
+    if table < MUCH { String::new() } else { format!("; its table takes {table} of that at once") }
 }
 
 /// Where that goes which does not compress.
