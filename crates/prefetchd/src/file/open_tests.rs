@@ -169,14 +169,20 @@ fn of_a_device_the_file_system_counts() {
     assert!(!is_refused("E:ID_FS_UUID=b\n", &earlier), "an earlier eke did not store it");
 }
 
-#[test]
-fn links_are_not_followed_anywhere() {
+/// A learned file, `real/file`, with links to its directory and to it.
+fn with_links() -> (TestDir, ReadRequest) {
     let dir = TestDir::new();
     fs::create_dir(dir.path("real")).unwrap();
     fs::write(dir.path("real/file"), "12345").unwrap();
     let learned = dir.learned("real/file", Kind::File);
     symlink("real", dir.path("dir")).unwrap();
     symlink("real/file", dir.path("link")).unwrap();
+    (dir, learned)
+}
+
+#[test]
+fn links_are_not_followed_anywhere() {
+    let (dir, learned) = with_links();
     let by = |path: &str| ReadRequest { path: path.into(), ..learned.clone() };
     assert!(open(&dir.root, &learned).is_ok());
     assert_eq!(dir.why_not(&by("/dir/file")), "a symbolic link is in its path now");
@@ -186,12 +192,7 @@ fn links_are_not_followed_anywhere() {
 
 #[test]
 fn where_openat2_may_not_be_called_files_are_found_and_links_are_not_followed() {
-    let dir = TestDir::new();
-    fs::create_dir(dir.path("real")).unwrap();
-    fs::write(dir.path("real/file"), "12345").unwrap();
-    let learned = dir.learned("real/file", Kind::File);
-    symlink("real", dir.path("dir")).unwrap();
-    symlink("real/file", dir.path("link")).unwrap();
+    let (dir, learned) = with_links();
     let opened = |path: &str| {
         let request = ReadRequest { path: path.into(), ..learned.clone() };
         refusing(&[libc::SYS_openat2], || open(&dir.root, &request).map_err(|refusal| refusal.why))

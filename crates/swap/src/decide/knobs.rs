@@ -1,5 +1,6 @@
 //! Knobs from measured costs.
 
+use eke_linux::parse::release::version;
 use eke_model::units::Nanos;
 
 /// The formula of the kernel's document (Documentation/admin-guide/sysctl/vm.rst, since Linux 5.8): if a page from swap costs 1/k of a page from a
@@ -14,12 +15,6 @@ pub fn swappiness(swap_in: Nanos, file_read: Nanos, kernel: &str) -> u32 {
 /// Is this release before `(major, minor)`? An unreadable one counts as new.
 pub(crate) fn is_before(kernel: &str, other: (u32, u32)) -> bool {
     version(kernel).is_some_and(|version| version < other)
-}
-
-/// `(major, minor)` of a release; `None` if it does not begin with them.
-pub(crate) fn version(kernel: &str) -> Option<(u32, u32)> {
-    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// Does a full pool of zsmalloc write its oldest pages out? Since Linux 6.2 (commit 9997bc017549); before, it refuses new ones. It is the choice there all

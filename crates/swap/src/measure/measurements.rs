@@ -1,11 +1,11 @@
 //! The measurement, as data.
 
+use eke_linux::parse::release::version;
 use eke_model::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::dictionary::Dictionary;
 use super::machine::Machine;
-use crate::decide::knobs::version;
 use crate::facts::{Missing, ZramFeatures};
 
 /// The measurement of a machine.
