@@ -22,7 +22,7 @@ use eke_bench_core::disk_reads::Reads;
 
 /// The program that mounts eke's cache.
 const EKE: &str = "eke";
-/// A mount that gains nothing stands aside within this time. The warm-up of all variants is as long.
+/// The warm-up of all variants is at least so long.
 const LEAST_WARM_UP: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(250);
 
@@ -94,8 +94,8 @@ impl RunFixture {
         Ok(Self { clients, server, mount, server_box, disk })
     }
 
-    /// Waits until the caches are full, at least [`LEAST_WARM_UP`] and at most `longest`. When the mount leaves the directory or returns to
-    /// it, they fill anew. Returns the time, and whether they are full.
+    /// Waits until the caches are full and have been so for a while, at least [`LEAST_WARM_UP`] and at most `longest`. When the mount leaves the
+    /// directory or returns to it, they fill anew. Returns the time, and whether they are full.
     fn warm_up(
         &mut self,
         environment: &Environment<'_>,
@@ -113,13 +113,15 @@ impl RunFixture {
             let is_aside = self.mount.as_ref().is_some_and(EkeMount::is_aside);
             if is_aside != moved.0 {
                 moved = (is_aside, read);
-                warm_up = if is_aside { WarmUp::aside(content, run) } else { WarmUp::new(content, run) };
+                let since = begun.elapsed();
+                warm_up =
+                    if is_aside { WarmUp::aside(content, run, since) } else { WarmUp::new(content, run) };
             }
             let percent = warm_up.percent(read - moved.1, begun.elapsed());
             environment
                 .progress
                 .doing(&format!("warm-up: {} MB from the disk, {percent:.0} %", read / 1_000_000));
-            if percent >= 100.0 && begun.elapsed() >= least {
+            if warm_up.is_over(begun.elapsed()) && begun.elapsed() >= least {
                 return Ok((begun.elapsed(), true));
             }
         }

@@ -1,7 +1,8 @@
 //! Whether a mount over its own directory gains anything, or should stand aside: out of the directory tree, until memory is short without it. Pure.
 //!
 //! # Rules
-//! A window is [`WINDOW`] long; two in a row must agree. While the mount serves, windows with few requests say nothing, and while the store
+//! A window is [`WINDOW`] long, and [`agree`] of them in a row must say the same: where all fits the least, as small files wait for requests
+//! until it leaves, and a wrong move is soon undone. While the mount serves, windows with few requests say nothing, and while the store
 //! fills there is no decision ([`Window::is_filling`]). Otherwise it leaves
 //! - *because all fits* ([`Reason::Fits`]): the disk is hardly read, and what compression saves is free anyway;
 //! - *because it is slower* ([`Reason::Slower`]): hits save less time than opens cost;
@@ -20,19 +21,20 @@ use serde::{Deserialize, Serialize};
 pub use window::{Sample, Window};
 
 /// The length of a window.
-pub const WINDOW: Duration = Duration::from_secs(10);
-/// Windows in a row that must agree.
-const AGREE: u32 = 2;
+pub const WINDOW: Duration = Duration::from_secs(5);
+/// The most windows in a row that must agree.
+const MOST_AGREE: u32 = 4;
 /// Leaving again this soon after a return makes the next pause longer.
 const SOON: Duration = Duration::from_secs(1800);
 /// Windows between attempts that fail, as each looks at all processes; and how often that doubles.
-const TRY_AGAIN: u32 = 2;
+const TRY_AGAIN: u32 = 4;
 const REFUSED_MOST: u32 = 5;
 /// After an attempt that fails, the next one comes so soon, if it is still advised: after the longest pause and windows that agree, with as many to
 /// spare.
 pub const TRIED_AGAIN_WITHIN: Duration =
-    WINDOW.saturating_mul(TRY_AGAIN * 2_u32.pow(REFUSED_MOST) + 4 * AGREE);
-/// The longest pause where all fits. The first is three windows: it returns when it is needed, so that only keeps it from swinging.
+    WINDOW.saturating_mul(TRY_AGAIN * 2_u32.pow(REFUSED_MOST) + 4 * MOST_AGREE);
+/// The first pause where all fits, in windows, and the longest: it returns when it is needed, so that only keeps it from swinging.
+const FIRST_FITS: u32 = 6;
 const LONGEST_FITS: Duration = Duration::from_secs(3600);
 /// The first pause where the content is to blame: each try costs the store's filling.
 const FIRST_CONTENT: Duration = Duration::from_secs(3600);
@@ -92,10 +94,15 @@ enum Place {
     Aside { earliest: Duration },
 }
 
+/// So many windows in a row must advise this.
+fn agree(advice: Advice) -> u32 {
+    if advice == Advice::Leave(Reason::Fits) { 2 } else { MOST_AGREE }
+}
+
 /// How long it stays aside at least, after so many returns in vain.
 fn pause(reason: Reason, vain: u32, window: Duration) -> Duration {
     let (first, factor, longest) = match reason {
-        Reason::Fits => (3 * window, 2_u32, LONGEST_FITS),
+        Reason::Fits => (FIRST_FITS * window, 2_u32, LONGEST_FITS),
         Reason::Slower | Reason::HoldsNoMore => (FIRST_CONTENT, 4, LONGEST_CONTENT),
     };
     first.saturating_mul(factor.saturating_pow(vain)).min(longest)
@@ -132,7 +139,7 @@ impl Usefulness {
         }
     }
 
-    /// With windows of another length, for tests. The first pause where all fits is three windows.
+    /// With windows of another length, for tests.
     #[must_use]
     pub fn with_window(mut self, window: Duration) -> Self {
         self.window = window;
@@ -154,7 +161,7 @@ impl Usefulness {
         let advice = self.judge(&window);
         self.agreeing = if Some(advice) == self.last { self.agreeing + 1 } else { 1 };
         self.last = Some(advice);
-        if advice == Advice::Stay || self.agreeing < AGREE {
+        if advice == Advice::Stay || self.agreeing < agree(advice) {
             return Advice::Stay;
         }
         self.begin_anew();

@@ -121,10 +121,13 @@ fn it_leaves_where_it_gains_nothing_and_stays_where_it_does() {
 }
 
 #[test]
-fn two_windows_must_agree() {
+fn windows_must_agree_and_fewer_where_all_fits() {
     let none = Load { hits: 0, misses: 0, inserted: 0, evicted: 0, ..USEFUL };
     let first = Run::of(Usefulness::serving()).advice(300, none);
-    assert_eq!(first, Some((1 + 2 * WINDOW.as_secs(), Advice::Leave(Reason::Slower))));
+    assert_eq!(first, Some((1 + 4 * WINDOW.as_secs(), Advice::Leave(Reason::Slower))));
+    let fits = Load { end: Sample { free: Bytes::mib(1024), ..SLOW }, ..none };
+    let first = Run::of(Usefulness::serving()).advice(300, fits);
+    assert_eq!(first, Some((1 + 2 * WINDOW.as_secs(), Advice::Leave(Reason::Fits))));
     let mut run = Run::of(Usefulness::serving());
     // The first window begins with the first sample.
     assert_eq!(run.advice(1, USEFUL), None);
@@ -146,7 +149,7 @@ fn it_returns_when_memory_is_short_and_not_before_the_pause_is_over() {
     assert_eq!(run.advice(600, calm), None, "8 ms of each second");
     let short = Load { refaulted: Bytes::mib(4), ..USEFUL };
     let (at, advice) = run.advice(600, short).unwrap();
-    assert!(advice == Advice::Return && at < 600 + 4 * WINDOW.as_secs(), "{at}");
+    assert!(advice == Advice::Return && at < 600 + 6 * WINDOW.as_secs(), "{at}");
 
     let (at, _) = left(Reason::HoldsNoMore).advice(10_000, short).unwrap();
     assert!(at >= FIRST_CONTENT.as_secs(), "{at}");
@@ -169,6 +172,6 @@ fn a_return_in_vain_makes_the_next_pause_longer_and_a_useful_one_does_not() {
             .collect::<Vec<_>>()
     };
     let vain = pauses(Duration::from_secs(60));
-    assert_eq!((vain[0], vain[1], vain[11]), (3 * WINDOW, 6 * WINDOW, LONGEST_FITS));
-    assert!(pauses(SOON).iter().all(|pause| *pause == 3 * WINDOW));
+    assert_eq!((vain[0], vain[1], vain[11]), (FIRST_FITS * WINDOW, 2 * FIRST_FITS * WINDOW, LONGEST_FITS));
+    assert!(pauses(SOON).iter().all(|pause| *pause == FIRST_FITS * WINDOW));
 }

@@ -17,7 +17,7 @@ const HARDLY: f64 = 0.02;
 /// The share of time that refaults must take before it returns.
 const SHORT: f64 = 0.1;
 /// Fewer opens and reads in a window say nothing.
-const BUSY: u64 = 200;
+const BUSY: u64 = 100;
 const BLOCK: f64 = 65_536.0;
 
 /// A mount's counters and memory at one moment. Counters never fall while a worker lives.
