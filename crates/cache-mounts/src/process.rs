@@ -139,6 +139,14 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
+    /// True for files and watches. Not for sockets, pipes without a name and the like, which need not be looked at.
+    pub fn is_file_or_watch(&self) -> bool {
+        read_link(&self.link).is_ok_and(|to| {
+            let to = to.as_os_str().as_encoded_bytes();
+            to.starts_with(b"/") || to.ends_with(b"notify") || to.ends_with(b"notify]")
+        })
+    }
+
     /// How it is open; `None`: it is closed by now.
     pub fn info(&self) -> Option<FileInfo> {
         FileInfo::parse(read_to_string(&self.info).ok()?)

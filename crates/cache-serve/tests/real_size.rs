@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use eke_apply::cgroup;
 use eke_cache_mounts::settings::Memory;
-use eke_cache_serve::size::Governor;
+use eke_cache_serve::size::{Governor, Traffic};
 use eke_cache_store::{FileId, Incompressible, Key, Store, StoreSpec};
 use eke_linux::Root;
 use eke_model::units::{Bytes, MIB};
@@ -133,7 +133,7 @@ fn store() {
         false
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| governor.run(&root, &store, || began.elapsed(), pause));
+        scope.spawn(|| governor.run(&root, &store, Traffic::default, || began.elapsed(), pause));
         fill(&store);
     });
 }

@@ -152,6 +152,11 @@ impl Index {
         removed
     }
 
+    /// The segment of the oldest block, of which nothing may be left but its place in the table.
+    pub fn oldest_segment(&self) -> Option<u64> {
+        self.entries.front().map(|entry| entry.place.segment)
+    }
+
     /// Removes the blocks of a segment. Returns how many.
     pub fn remove_segment(&mut self, number: u64) -> u64 {
         let from = self.entries.partition_point(|entry| entry.place.segment < number);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use eke_cache_store::{CompressedBlock, EvictionListener, FileId, Heat, Key};
 use eke_model::units::Bytes;
@@ -58,6 +59,9 @@ impl std::fmt::Debug for Spill {
 /// Numbers of segments that a second of the clock has, so that no two lives of a spill use the same ones.
 const NUMBERS_A_SECOND: u64 = 1 << 24;
 
+/// How often it looks whether a full disk has room again.
+const LOOKS_EVERY: Duration = Duration::from_secs(60);
+
 impl Spill {
     /// With the blocks of an earlier mount, if there are some. Reads the page of the day.
     pub fn new(medium: Box<dyn Medium>, options: SpillOptions, saved: Option<&Saved>, now_s: Clock) -> Self {
@@ -97,10 +101,26 @@ impl Spill {
                 if state.ended {
                     return;
                 }
-                state = self.wait(state);
+                if state.may_grow {
+                    state = self.wait(state);
+                    continue;
+                }
+                // Somebody may make room on the disk.
+                state =
+                    self.changed.wait_timeout(state, LOOKS_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+                drop(state);
+                self.look_for_room();
+                state = self.lock();
             }
             drop(state);
             self.write_sealed();
+        }
+    }
+
+    /// Looks again whether the file may grow, if it may not.
+    pub fn look_for_room(&self) {
+        if !self.lock().may_grow && self.has_room() {
+            self.lock().may_grow = true;
         }
     }
 

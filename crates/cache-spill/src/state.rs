@@ -83,14 +83,14 @@ impl State {
             ended: false,
             stats: Stats::default(),
         };
-        let restored = saved.and_then(|saved| {
-            let ring = Ring::restored(saved.slots.clone(), saved.next, most)?;
-            (saved.blocks.len() <= limits.blocks).then_some((ring, saved))
-        });
+        let restored =
+            saved.and_then(|saved| Some((Ring::restored(saved.slots.clone(), saved.next, most)?, saved)));
         if let Some((ring, saved)) = restored {
             state.ring = ring;
+            // The newest, if memory is scarcer than it was.
+            let older = saved.blocks.len().saturating_sub(limits.blocks);
             let kept = |&&(key, place): &&(Key, Place)| state.index.insert(key, place).is_ok();
-            state.stats.restored = saved.blocks.iter().take_while(kept).count() as u64;
+            state.stats.restored = saved.blocks.iter().skip(older).take_while(kept).count() as u64;
         }
         state
     }
@@ -121,7 +121,7 @@ impl State {
     fn put(&mut self, block: &CompressedBlock<'_>, now_s: u64) -> bool {
         let len = record::HEAD + block.compressed.len();
         let is_resting = self.closed || now_s < self.rests_until || len > SEGMENT;
-        if is_resting || self.index.entries() >= self.limits.blocks || !self.has_buffer() {
+        if is_resting || !self.index_has_room() || !self.has_buffer() {
             self.stats.no_room += 1;
             return false;
         }
@@ -143,6 +143,24 @@ impl State {
         seals
     }
 
+    /// Has the oldest segments make room in a full index. False: all its blocks are of the one that is being filled.
+    fn index_has_room(&mut self) -> bool {
+        while self.index.entries() >= self.limits.blocks {
+            let Some(oldest) = self.index.oldest_segment().filter(|&oldest| oldest < self.ring.next()) else {
+                return false;
+            };
+            self.index.remove_segment(oldest);
+        }
+        true
+    }
+
+    /// The file grows only while no segment in it is without blocks and the index has room.
+    fn grows(&self) -> bool {
+        let has_room = self.index.entries() < self.limits.blocks - self.limits.blocks / 16;
+        let in_use = self.index.oldest_segment().is_some_and(|oldest| oldest <= self.ring.oldest());
+        self.may_grow && (self.ring.len() == 0 || (has_room && in_use))
+    }
+
     fn has_buffer(&mut self) -> bool {
         let more = SEGMENT - self.filling.capacity().min(SEGMENT);
         more == 0 || self.filling.try_reserve_exact(SEGMENT - self.filling.len()).is_ok()
@@ -154,14 +172,18 @@ impl State {
             self.stats.behind += 1;
             return false;
         };
+        let (number, grows) = (self.ring.next(), self.grows());
+        if !grows && self.ring.len() == 0 {
+            self.spare = Some(spare);
+            self.stats.no_room += 1;
+            return false;
+        }
         if !self.day.spend(now_s, self.filling.len() as u64, self.limits.day.0) {
             self.spare = Some(spare);
             self.stats.over_day += 1;
             return false;
         }
-        let number = self.ring.next();
-        let may_grow = self.may_grow && self.index.entries() < self.limits.blocks - self.limits.blocks / 16;
-        let Some(advance) = self.ring.advance(may_grow) else {
+        let Some(advance) = self.ring.advance(grows) else {
             self.spare = Some(spare);
             self.stats.no_room += 1;
             return false;

@@ -295,6 +295,35 @@ fn a_full_ring_keeps_the_newest_blocks() {
 }
 
 #[test]
+fn a_full_index_keeps_the_newest_blocks_too() {
+    let few = SpillOptions { blocks: 8, ..options(8, u64::MAX) };
+    let disk = Disk::default();
+    let spill = filled(&disk, few, 0..40);
+    let there: Vec<u64> = (0..40).filter(|&block| read(&spill, block).is_some()).collect();
+    assert!(there.len() >= 4 && there.contains(&39), "{there:?}");
+    assert!(spill.stats().no_room == 0 && spill.stats().written == 40, "{:?}", spill.stats());
+    assert!(spill.stats().held < Bytes(8 * SEGMENT as u64), "segments without blocks make room first");
+    let fewer = remount(&disk, &spill, SpillOptions { blocks: 4, ..few });
+    assert!(fewer.stats().restored > 0, "the newest");
+}
+
+#[test]
+fn a_disk_that_was_full_is_used_when_it_has_room() {
+    let disk = Disk::default();
+    disk.0.full.store(1, Ordering::SeqCst);
+    let spill = filled(&disk, options(8, u64::MAX), 0..12);
+    let stats = spill.stats();
+    assert!(stats.no_room > 0 && stats.day_written == Bytes(0) && stats.bytes_written == 0, "{stats:?}");
+    disk.0.full.store(0, Ordering::SeqCst);
+    spill.look_for_room();
+    (20..32).for_each(|block| {
+        evict(&spill, block, 0);
+        spill.write_sealed();
+    });
+    assert!(spill.stats().bytes_written > 0 && read(&spill, 20).is_some(), "{:?}", spill.stats());
+}
+
+#[test]
 fn the_days_budget_holds_over_a_restart_and_a_crash() {
     let (disk, options) = (Disk::default(), options(8, SEGMENT as u64 + 5));
     let spill = filled(&disk, options, 0..12);

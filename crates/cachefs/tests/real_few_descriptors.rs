@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eke_cachefs::fs::{Caller, Fs, Options};
 use eke_cachefs::node::NoLedger;
@@ -21,6 +21,7 @@ const ROOT: u64 = 1;
 const NO_HANDLE: FileHandle = FileHandle(0);
 const ROOTS: Caller = Caller { uid: 0, gid: 0, pid: 0, resent: false };
 const USER: Caller = Caller { uid: 1000, gid: 1000, pid: 0, resent: false };
+const ANOTHER: Caller = Caller { uid: 1001, gid: 1001, pid: 0, resent: false };
 const DIRS: usize = 400;
 const THREADS: usize = 8;
 const ROUNDS: usize = 4000;
@@ -37,10 +38,10 @@ struct FewDescriptors<'a> {
 }
 
 impl FewDescriptors<'_> {
-    fn new() -> Self {
-        let alone = LIMIT.lock().unwrap();
+    fn new(limit: u64) -> Self {
+        let alone = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
         let before = getrlimit(Resource::Nofile);
-        setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), ..before }).unwrap();
+        setrlimit(Resource::Nofile, Rlimit { current: Some(limit), ..before }).unwrap();
         Self { before, _alone: alone }
     }
 }
@@ -92,7 +93,7 @@ fn with_few_descriptors_no_answer_is_another_files() {
     if let Err(e) = fill(dir.path()) {
         return skip("with_few_descriptors_no_answer_is_another_files", &format!("no user attributes: {e}"));
     }
-    let few = FewDescriptors::new();
+    let few = FewDescriptors::new(DESCRIPTORS);
     let fs = served(dir.path());
     let nodes: Vec<(u64, OsString)> =
         (0..DIRS).map(name).map(|n| (fs.lookup(ROOT, &n).unwrap().attr.ino.0, n)).collect();
@@ -130,7 +131,7 @@ fn a_user_with_many_open_files_leaves_descriptors_to_others() {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<OsString> = (0..DIRS).map(name).collect();
     names.iter().for_each(|name| fs::write(dir.path().join(name), "content").unwrap());
-    let _few = FewDescriptors::new();
+    let _few = FewDescriptors::new(4 * DESCRIPTORS);
     let fs = served(dir.path());
     let nodes: Vec<u64> = names.iter().map(|name| fs.lookup(ROOT, name).unwrap().attr.ino.0).collect();
     let (mine, others) = nodes.split_at(DIRS - 10);
@@ -144,6 +145,11 @@ fn a_user_with_many_open_files_leaves_descriptors_to_others() {
         !refused.is_empty() && refused.iter().all(|e| e.raw_os_error() == Some(libc::EMFILE)),
         "{refused:?}"
     );
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let theirs = (0..10)
+        .map(|n| fs.create(&ANOTHER, ROOT, OsStr::new(&format!("other-{n}")), (0o644, 0), libc::O_RDWR));
+    let errors: Vec<_> = theirs.filter_map(Result::err).collect();
+    assert!(errors.is_empty(), "another user makes files: {errors:?}");
     assert!(nodes.iter().all(|node| read(node) == b"content"), "others read");
     assert!(fs.readdir(ROOT, NO_HANDLE, 0, |_| false).is_ok(), "and list");
     assert!(open_all(&fs, &ROOTS, others, libc::O_RDWR).is_empty(), "and root writes");
@@ -164,7 +170,7 @@ fn a_user_who_removes_many_open_files_leaves_descriptors_to_others() {
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let names: Vec<OsString> = (0..DIRS).map(name).collect();
     names.iter().for_each(|name| fs::write(dir.path().join(name), "content").unwrap());
-    let _few = FewDescriptors::new();
+    let _few = FewDescriptors::new(DESCRIPTORS);
     let fs = served(dir.path());
     let nodes: Vec<u64> = names.iter().map(|name| fs.lookup(ROOT, name).unwrap().attr.ino.0).collect();
     let (mine, others) = nodes.split_at(DIRS - 10);

@@ -8,9 +8,12 @@
 //! - *because it is slower* ([`Reason::Slower`]): hits save less time than opens cost;
 //! - *because it holds no more* ([`Reason::HoldsNoMore`]): what compression saves is less than what the kernel needs for the mount's files.
 //!
-//! Aside, only reads of what was dropped from memory before count (refaults). It returns when they would take a tenth of the time, and not
-//! before a pause is over, which grows each time that it leaves again soon.
+//! The last two must also be so over the last busy minutes ([`Past`]): a backup that reads all files once does not empty a store that was of use.
+//!
+//! Aside, only reads of what was dropped from memory before count (refaults), while the memory is full. It returns when they would take a tenth of the time,
+//! and not before a pause is over, which grows each time that it leaves again soon.
 
+mod past;
 mod window;
 
 use std::time::Duration;
@@ -18,6 +21,7 @@ use std::time::Duration;
 use eke_model::units::{Bytes, MIB};
 use serde::{Deserialize, Serialize};
 
+use past::Past;
 pub use window::{Sample, Window};
 
 /// The length of a window.
@@ -26,6 +30,8 @@ pub const WINDOW: Duration = Duration::from_secs(5);
 const MOST_AGREE: u32 = 4;
 /// Leaving again this soon after a return makes the next pause longer.
 const SOON: Duration = Duration::from_secs(1800);
+/// So many windows must agree that all fits soon after a return: memory was short just then, and a lull tells little.
+const AGREE_AGAIN: u32 = 12;
 /// Windows between attempts that fail, as each looks at all processes; and how often that doubles.
 const TRY_AGAIN: u32 = 4;
 const REFUSED_MOST: u32 = 5;
@@ -72,6 +78,9 @@ pub struct Left {
     pub reason: Reason,
     /// What a block from the disk takes, in µs.
     pub disk_us: u32,
+    /// The mean size of such a block; 0: unknown.
+    #[serde(default)]
+    pub disk_bytes: u32,
     /// Returns in a row before that were of no use.
     pub vain: u32,
 }
@@ -94,11 +103,6 @@ enum Place {
     Aside { earliest: Duration },
 }
 
-/// So many windows in a row must advise this.
-fn agree(advice: Advice) -> u32 {
-    if advice == Advice::Leave(Reason::Fits) { 2 } else { MOST_AGREE }
-}
-
 /// How long it stays aside at least, after so many returns in vain.
 fn pause(reason: Reason, vain: u32, window: Duration) -> Duration {
     let (first, factor, longest) = match reason {
@@ -116,6 +120,7 @@ pub struct Usefulness {
     begin: Option<Sample>,
     agreeing: u32,
     last: Option<Advice>,
+    past: Past,
     /// Returns in a row that were of no use.
     vain: u32,
     /// No advice before: the last one could not be followed.
@@ -133,6 +138,7 @@ impl Usefulness {
             begin: None,
             agreeing: 0,
             last: None,
+            past: Past::default(),
             vain: 0,
             quiet_until: Duration::ZERO,
             refused: 0,
@@ -158,21 +164,36 @@ impl Usefulness {
             return Advice::Stay;
         }
         self.begin = Some(sample);
+        if window.is_busy() {
+            self.past.add(&window);
+        }
         let advice = self.judge(&window);
         self.agreeing = if Some(advice) == self.last { self.agreeing + 1 } else { 1 };
         self.last = Some(advice);
-        if advice == Advice::Stay || self.agreeing < agree(advice) {
+        if advice == Advice::Stay || self.agreeing < self.must_agree(advice, sample.now) {
             return Advice::Stay;
         }
         self.begin_anew();
         advice
     }
 
+    /// So many windows in a row must advise this.
+    fn must_agree(&self, advice: Advice, now: Duration) -> u32 {
+        match advice {
+            Advice::Leave(Reason::Fits) if self.has_just_returned(now) => AGREE_AGAIN,
+            Advice::Leave(Reason::Fits) => 2,
+            _ => MOST_AGREE,
+        }
+    }
+
+    fn has_just_returned(&self, now: Duration) -> bool {
+        matches!(self.place, Place::Serving { returned: Some(at) } if now.saturating_sub(at) < SOON)
+    }
+
     /// Returns in a row that were of no use, if it leaves at this time.
     pub fn vain(&self, now: Duration) -> u32 {
-        let soon = |at: Duration| now.saturating_sub(at) < SOON;
         match self.place {
-            Place::Serving { returned } if returned.is_some_and(soon) => self.vain + 1,
+            Place::Serving { .. } if self.has_just_returned(now) => self.vain + 1,
             Place::Serving { .. } => 0,
             Place::Aside { .. } => self.vain,
         }
@@ -188,7 +209,7 @@ impl Usefulness {
     /// It returned at this time.
     pub fn returned(&mut self, now: Duration) {
         self.place = Place::Serving { returned: Some(now) };
-        self.refused = 0;
+        (self.refused, self.past) = (0, Past::default());
         self.begin_anew();
     }
 
@@ -209,7 +230,7 @@ impl Usefulness {
             return Advice::Stay;
         }
         match self.place {
-            Place::Serving { .. } => self::serving(window).map_or(Advice::Stay, Advice::Leave),
+            Place::Serving { .. } => self::serving(window, &self.past).map_or(Advice::Stay, Advice::Leave),
             Place::Aside { earliest } if window.end.now < earliest => Advice::Stay,
             Place::Aside { .. } if window.is_short_of_memory() => Advice::Return,
             Place::Aside { .. } => Advice::Stay,
@@ -218,21 +239,21 @@ impl Usefulness {
 }
 
 /// Why a mount that serves is of no use; `None`: it is, or nobody can tell.
-fn serving(window: &Window) -> Option<Reason> {
+fn serving(window: &Window, past: &Past) -> Option<Reason> {
     if !window.is_busy() {
         return None;
     }
-    let loses = window.saved_us() < window.spent_us();
     if !window.reads_disk() && window.fits_uncompressed() {
         return Some(Reason::Fits);
     }
     if window.is_filling() {
         return None;
     }
-    if loses {
+    if window.loses() && past.loses() {
         return Some(Reason::Slower);
     }
-    (window.reads_disk() && window.gained() < least_gain(window.end.limit)).then_some(Reason::HoldsNoMore)
+    let least = least_gain(window.end.limit);
+    (window.reads_disk() && window.gained().max(past.gained()) < least).then_some(Reason::HoldsNoMore)
 }
 
 /// With less memory gained than a twentieth of the store's, the hit rate does not pay for the requests.

@@ -21,12 +21,14 @@ const SLOW: Sample = Sample {
     evicted: 0,
     hit_us: 40.0,
     miss_us: 8000.0,
+    miss_bytes: 65_536,
     raw: Bytes(200 << 20),
     held: Bytes(80 << 20),
     limit: Bytes(82 << 20),
     files: 3000,
     free: Bytes(4 << 20),
     available: Bytes(12 << 20),
+    is_full: true,
     refaulted: Bytes(0),
 };
 
@@ -100,7 +102,7 @@ fn it_leaves_where_it_gains_nothing_and_stays_where_it_does() {
         ("small files", Some(Reason::HoldsNoMore), Load { end: small, ..USEFUL }),
         (
             "nothing compresses",
-            Some(Reason::Slower),
+            Some(Reason::HoldsNoMore),
             Load {
                 hits: 0,
                 inserted: 0,
@@ -122,7 +124,7 @@ fn it_leaves_where_it_gains_nothing_and_stays_where_it_does() {
 
 #[test]
 fn windows_must_agree_and_fewer_where_all_fits() {
-    let none = Load { hits: 0, misses: 0, inserted: 0, evicted: 0, ..USEFUL };
+    let none = Load { opens: 5000, hits: 0, misses: 0, inserted: 0, evicted: 0, ..USEFUL };
     let first = Run::of(Usefulness::serving()).advice(300, none);
     assert_eq!(first, Some((1 + 4 * WINDOW.as_secs(), Advice::Leave(Reason::Slower))));
     let fits = Load { end: Sample { free: Bytes::mib(1024), ..SLOW }, ..none };
@@ -141,7 +143,7 @@ fn windows_must_agree_and_fewer_where_all_fits() {
 fn it_returns_when_memory_is_short_and_not_before_the_pause_is_over() {
     let left = |reason| {
         let mut state = Usefulness::serving();
-        state.left(Left { reason, disk_us: 0, vain: 0 }, Duration::ZERO);
+        state.left(Left { reason, disk_us: 0, disk_bytes: 0, vain: 0 }, Duration::ZERO);
         Run::of(state)
     };
     let mut run = left(Reason::Fits);
@@ -162,7 +164,7 @@ fn a_return_in_vain_makes_the_next_pause_longer_and_a_useful_one_does_not() {
         (0..12)
             .map(|_| {
                 let vain = state.vain(now);
-                state.left(Left { reason: Reason::Fits, disk_us: 0, vain }, now);
+                state.left(Left { reason: Reason::Fits, disk_us: 0, disk_bytes: 0, vain }, now);
                 let Place::Aside { earliest } = state.place else { unreachable!() };
                 let pause = earliest - now;
                 state.returned(earliest);
@@ -174,4 +176,46 @@ fn a_return_in_vain_makes_the_next_pause_longer_and_a_useful_one_does_not() {
     let vain = pauses(Duration::from_secs(60));
     assert_eq!((vain[0], vain[1], vain[11]), (FIRST_FITS * WINDOW, 2 * FIRST_FITS * WINDOW, LONGEST_FITS));
     assert!(pauses(SOON).iter().all(|pause| *pause == FIRST_FITS * WINDOW));
+}
+
+#[test]
+fn a_backup_does_not_empty_a_store_that_was_of_use() {
+    let mut run = Run::of(Usefulness::serving());
+    assert_eq!(run.advice(1200, USEFUL), None);
+    // It opens many files and hits nothing; what it reads displaces little.
+    let backup = Load { opens: 1000, hits: 0, misses: 500, inserted: 20, evicted: 20, ..USEFUL };
+    let small = Load { end: Sample { raw: Bytes::mib(90), files: 30_000, ..SLOW }, ..backup };
+    assert_eq!((run.advice(300, backup), run.advice(30, small)), (None, None));
+    // For good it is another matter.
+    assert_eq!(run.advice(20_000, backup).map(|(_, advice)| advice), Some(Advice::Leave(Reason::Slower)));
+}
+
+#[test]
+fn what_nobody_notices_is_no_loss() {
+    let few = Load { opens: 100, hits: 0, misses: 0, inserted: 0, evicted: 0, ..USEFUL };
+    assert_eq!(Run::of(Usefulness::serving()).advice(600, few), None);
+}
+
+#[test]
+fn it_returns_for_small_reads_that_keep_the_disk_busy_and_not_beside_unused_memory() {
+    let aside = || {
+        let mut state = Usefulness::serving();
+        state.left(Left { reason: Reason::Fits, disk_us: 0, disk_bytes: 0, vain: 0 }, Duration::ZERO);
+        Run::of(state)
+    };
+    // 120 reads of 4 KiB a second.
+    let small = Load { refaulted: Bytes(120 * 4096), end: Sample { miss_bytes: 4096, ..SLOW }, ..USEFUL };
+    assert_eq!(aside().advice(600, small).map(|(_, advice)| advice), Some(Advice::Return));
+    let elsewhere = Load { end: Sample { is_full: false, ..small.end }, ..small };
+    assert_eq!(aside().advice(600, elsewhere), None);
+}
+
+#[test]
+fn a_lull_after_a_return_is_not_enough() {
+    let fits = Sample { raw: Bytes(0), held: Bytes(0), free: Bytes::mib(40), ..SLOW };
+    let lull = Load { misses: 0, inserted: 0, evicted: 0, end: fits, ..USEFUL };
+    let mut state = Usefulness::serving();
+    state.returned(Duration::ZERO);
+    let leaves = Run::of(state).advice(600, lull).unwrap();
+    assert_eq!(leaves, (1 + 12 * WINDOW.as_secs(), Advice::Leave(Reason::Fits)));
 }

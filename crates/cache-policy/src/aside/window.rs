@@ -18,7 +18,8 @@ const HARDLY: f64 = 0.02;
 const SHORT: f64 = 0.1;
 /// Fewer opens and reads in a window say nothing.
 const BUSY: u64 = 100;
-const BLOCK: f64 = 65_536.0;
+/// The largest part of a file that is read again at once.
+const BLOCK: u32 = 65_536;
 
 /// A mount's counters and memory at one moment. Counters never fall while a worker lives.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -39,6 +40,8 @@ pub struct Sample {
     pub hit_us: f64,
     /// What a block from the disk takes, in µs; 0: unknown.
     pub miss_us: f64,
+    /// The mean size of such a block; 0: unknown.
+    pub miss_bytes: u32,
     /// Size of the stored blocks in their files.
     pub raw: Bytes,
     /// Memory for them.
@@ -51,6 +54,8 @@ pub struct Sample {
     pub free: Bytes,
     /// Memory that is unused or holds clean file pages, of the same.
     pub available: Bytes,
+    /// Little is unused there: the kernel drops what it could use.
+    pub is_full: bool,
     /// File pages that were read again after they had been dropped, on the whole machine.
     pub refaulted: Bytes,
 }
@@ -118,9 +123,16 @@ impl Window {
         raw.saturating_sub(held) <= free || raw.0.saturating_mul(2) <= (available + held).0
     }
 
-    /// True if refaults would keep the disk busy. They may be of any file on the machine.
+    /// True if the memory is full, and refaults would keep the disk busy. They may be of any file on the machine: beside unused memory they are those of a
+    /// group with a limit of its own.
     pub fn is_short_of_memory(&self) -> bool {
-        let blocks = self.count(|s| s.refaulted.0) as f64 / BLOCK;
-        blocks * self.end.miss_us >= SHORT * self.us()
+        let block = if self.end.miss_bytes == 0 { BLOCK } else { self.end.miss_bytes.clamp(4096, BLOCK) };
+        let blocks = self.count(|s| s.refaulted.0) as f64 / f64::from(block);
+        self.end.is_full && blocks * self.end.miss_us >= SHORT * self.us()
+    }
+
+    /// True if requests cost so much more than hits save that somebody could notice.
+    pub fn loses(&self) -> bool {
+        self.spent_us() - self.saved_us() >= HARDLY * self.us()
     }
 }

@@ -4,9 +4,9 @@
 //! have `most = held + room` and leave every reserve whole:
 //! - `room < 0`: `limit = most − margin` at once. The margin is a quarter of the reserve, or what others took since the last
 //!   reading if that is more: they may continue at that rate.
-//! - Swap traffic while less than the reserve is *free*: the limit drops to seven eighths of `held`. The kernel may swap
-//!   others out although `MemAvailable` is high, because that counts the page cache as available.
-//! - In no case is it above the ceiling of [`others`](super::others), unless a group has a limit: then the page cache of the machine is not at stake.
+//! - Pages swapped out while less than the reserve is *free*: the limit drops by an eighth of `held` a second, to a quarter of what was asked for. The
+//!   kernel may swap others out although `MemAvailable` is high, because that counts the page cache as available.
+//! - In no case is it above the ceiling of [`others`](super::others).
 //! - Otherwise the limit is at most `most`. After [`CALM`] without either of these it grows by an eighth of the rest per
 //!   second, while `most` exceeds it by half of the reserve. That is twice what a shrink leaves, so the limit does not
 //!   swing.
@@ -23,8 +23,11 @@ use super::{MOST_PERCENT, Memory};
 /// The limit grows only if nobody else needed memory for this long.
 pub const CALM: Duration = Duration::from_secs(3);
 
-/// Less swap traffic than this is noise, in pages per second.
+/// Less than this is noise, in pages per second.
 const SWAP_NOISE: f64 = 64.0;
+/// The store sheds this share per second while others are swapped out, down to the other one of what was asked for.
+const SHED: f64 = 1.0 / 8.0;
+const SWAP_FLOOR: f64 = 0.25;
 
 /// The limit grows by this share of the rest per second.
 const GROWTH: f64 = 1.0 / 8.0;
@@ -45,7 +48,7 @@ pub enum LimitReason {
     Group,
     /// Others read from the disk again what was dropped for the store.
     Others,
-    /// Others are swapping while little memory is free.
+    /// Others are swapped out while little memory is free.
     Swapping,
     /// The mount stands aside.
     Aside,
@@ -60,7 +63,7 @@ pub struct GovernorState {
     pub limit: Bytes,
     /// When somebody else last needed memory, by the governor's clock; `None`: not so far.
     pub needed: Option<Duration>,
-    /// The last reading: its time, swap pages so far, and the room.
+    /// The last reading: its time, pages swapped out so far, and the room.
     last: Option<(Duration, u64, i64)>,
     ceiling: Ceiling,
 }
@@ -164,12 +167,12 @@ pub fn decide(
     let to_store = store_share(asked, own.beside);
     let room = room(signals);
     let swapping = is_swapping(state, now, &signals.machine);
-    let (limit, why) = unbounded_limit(state, now, signed(own.held), &room, swapping);
+    let shed = swapping.then(|| shed(state, now, own.held, to_store));
+    let (limit, why) = unbounded_limit(state, now, signed(own.held), &room, shed);
     let limit = Bytes(u64::try_from(limit).unwrap_or(0)).min(to_store);
     let ceiling = state.ceiling.step(now, &signals.machine, own, to_store);
-    let bound = ceiling.limit().filter(|_| signals.groups.is_empty());
-    let (limit, why) =
-        bound.filter(|bound| *bound < limit).map_or((limit, why), |bound| (bound, LimitReason::Others));
+    let bound = ceiling.limit().filter(|bound| *bound < limit);
+    let (limit, why) = bound.map_or((limit, why), |bound| (bound, LimitReason::Others));
     let needed = if room.least < 0 || swapping { Some(now) } else { state.needed };
     let waits = needed.is_some_and(|at| now.saturating_sub(at) < 2 * CALM);
     let is_tight = room.least < TIGHT * room.reserve;
@@ -181,7 +184,7 @@ pub fn decide(
         state: GovernorState {
             limit,
             needed,
-            last: Some((now, signals.machine.swap_pages, room.least)),
+            last: Some((now, signals.machine.swapped_out, room.least)),
             ceiling,
         },
     }
@@ -193,7 +196,7 @@ fn unbounded_limit(
     now: Duration,
     held: i64,
     room: &Headroom,
-    swapping: bool,
+    shed: Option<i64>,
 ) -> (i64, LimitReason) {
     let most = held + room.least;
     // What was taken since the last reading may be taken again until the next.
@@ -201,11 +204,11 @@ fn unbounded_limit(
     let with_margin = (held + room.with_quarter).min(most - taken);
     let with_half = held + room.with_half;
     let now_at = signed(state.limit).min(most);
-    let shed = if swapping { held * 7 / 8 } else { i64::MAX };
+    let shed = shed.map(|shed| now_at.min(shed));
     if room.least < 0 {
-        (now_at.min(with_margin).min(shed), room.whose)
-    } else if swapping {
-        (now_at.min(shed), LimitReason::Swapping)
+        (with_margin.min(shed.unwrap_or(now_at)), room.whose)
+    } else if let Some(shed) = shed {
+        (shed, LimitReason::Swapping)
     } else if state.last.is_none() {
         (with_margin, room.whose)
     } else if is_calm(state, now) && with_half > now_at {
@@ -215,10 +218,16 @@ fn unbounded_limit(
     }
 }
 
+/// The limit while others are swapped out.
+fn shed(state: &GovernorState, now: Duration, held: Bytes, to_store: Bytes) -> i64 {
+    let seconds = state.last.map_or(0.0, |(then, ..)| now.saturating_sub(then).as_secs_f64());
+    signed(held.scaled((1.0 - SHED * seconds).max(0.0)).max(to_store.scaled(SWAP_FLOOR)))
+}
+
 fn is_swapping(state: &GovernorState, now: Duration, machine: &Machine) -> bool {
     let Some((then, pages, _)) = state.last else { return false };
     let seconds = now.saturating_sub(then).as_secs_f64().max(0.001);
-    let rate = machine.swap_pages.saturating_sub(pages) as f64 / seconds;
+    let rate = machine.swapped_out.saturating_sub(pages) as f64 / seconds;
     rate > SWAP_NOISE && machine.free < machine_reserve(machine.total)
 }
 

@@ -7,7 +7,7 @@
 //! - [`decide`](mod@decide): the limit from all that
 //!
 //! # Signals
-//! Available memory, the headroom of each group with a limit, what others read from disks again, and swap traffic while little memory is free. Memory pressure
+//! Available memory, the headroom of each group with a limit, what others read from disks again, and pages swapped out while little memory is free. Memory pressure
 //! (PSI) is not used: it counts a miss of this cache that waits for the disk as lack of memory, so the cache would shrink
 //! because it is too small.
 
@@ -84,9 +84,14 @@ impl SizeReport {
             (LimitReason::Others, _) => {
                 format!("{limit}: with more, other files had to be read from the disk again")
             }
-            (LimitReason::Swapping, _) => format!("{limit}: others are swapping and little memory is free"),
+            (LimitReason::Swapping, _) => {
+                format!("{limit}: others are swapped out, and little memory is free")
+            }
             (LimitReason::Aside, _) => "none: the mount stands aside".to_owned(),
-            (LimitReason::Growing, _) => {
+            (LimitReason::Growing, Some(headroom)) => {
+                format!("{limit} and growing: its group has {headroom} left below its limit")
+            }
+            (LimitReason::Growing, None) => {
                 format!("{limit} and growing: {available} are available on the machine")
             }
         }

@@ -2,10 +2,12 @@
 //!
 //! Available memory includes the page cache of all other files. If the store takes that, others read from the disk again what was dropped for it. The
 //! kernel counts such pages (`workingset_refault_file` in `/proc/vmstat`, since Linux 5.9), but also those over this mount, which cost no disk
-//! read. So what others read again is at most what all disks read (`pgpgin`) without the cache's own reads. It is the store's doing only if the store has more
+//! read. So what others read again is at most what all disks read (`pgpgin`) without the cache's own reads, and at most the refaults without the
+//! mount's, whose share of what it serves shows while nobody else reads. It is the store's doing only if the store has more
 //! than the quarter, and little memory is free: a group's limit, a scan or an unmount cause refaults beside plenty of free memory.
 //!
-//! - While others read again more than [`NOISE`], the ceiling falls by a sixteenth a second, down to the quarter.
+//! - Readings are a second apart at least, as the counters do not move together.
+//! - While others read again more than [`NOISE`], and more than an eighth of what the cache reads (it would read more with less), the ceiling falls by a sixteenth a second, down to the quarter.
 //! - After a calm time it rises by a sixty-fourth of the most a second. The calm time doubles with each fall that follows a rise, so that a machine whose
 //!   files and store do not fit together is left alone.
 
@@ -13,7 +15,6 @@ use std::time::Duration;
 
 use eke_model::units::{Bytes, MIB};
 
-use super::reserve::machine_reserve;
 use super::signals::{Machine, OwnUse};
 
 /// Less than this is noise, in bytes a second.
@@ -21,6 +22,10 @@ pub const NOISE: u64 = MIB;
 
 /// The store may have this share of memory in any case, as long as it is available.
 const FLOOR: f64 = 0.25;
+/// Readings that are closer are not compared.
+const LEAST_APART: Duration = Duration::from_secs(1);
+/// Others' share of the cache's own reads below which it would only read more itself.
+const OWN_SHARE: u64 = 8;
 const FALL: f64 = 1.0 / 16.0;
 const RISE: f64 = 1.0 / 64.0;
 /// The calm time before the first rise, and the longest.
@@ -35,6 +40,8 @@ pub struct DiskReads {
     pub refaulted: Bytes,
     /// The cache's own reads of the machine's disks.
     pub own: Bytes,
+    /// What the mount served, from the store or the disk.
+    pub served: Bytes,
 }
 
 /// The state of the ceiling.
@@ -46,25 +53,42 @@ pub struct Ceiling {
     fell: Option<Duration>,
     calm: Duration,
     rose: bool,
+    /// Refaults among what the mount serves, in thousandths.
+    own_refaults: u64,
     last: Option<(Duration, DiskReads)>,
 }
 
 impl Ceiling {
     /// The ceiling after a reading at `now`, for a store that may have `asked`.
     pub fn step(&self, now: Duration, machine: &Machine, own: &OwnUse, asked: Bytes) -> Self {
-        let reads = DiskReads { all: machine.read, refaulted: machine.refaulted, own: own.read };
+        let reads =
+            DiskReads { all: machine.read, refaulted: machine.refaulted, own: own.read, served: own.served };
         let floor = machine.total.scaled(FLOOR).min(asked);
-        let next = Self { last: Some((now, reads)), ..*self };
-        let Some((then, before)) = self.last else { return next };
+        let Some((then, before)) = self.last else { return Self { last: Some((now, reads)), ..*self } };
+        if now.saturating_sub(then) < LEAST_APART {
+            return *self;
+        }
         let seconds = now.saturating_sub(then).as_secs_f64();
-        let is_short = machine.free < Bytes(2 * machine_reserve(machine.total).0);
-        if !is_short || reread_by_others(&before, &reads) as f64 <= NOISE as f64 * seconds {
+        let since = reads.since(&before);
+        let noise = Bytes(NOISE).scaled(seconds).max(Bytes(since.own.0 / OWN_SHARE));
+        let own_refaults = self.own_refaults(&since, noise);
+        let next = Self { last: Some((now, reads)), own_refaults, ..*self };
+        if !machine.is_full() || since.reread_by_others(own_refaults) <= noise {
             next.risen(now, seconds, floor, asked)
         } else if own.held > floor {
             next.fallen(now, seconds, floor, own.held)
         } else {
             Self { fell: next.fell.map(|_| now), ..next }
         }
+    }
+
+    /// Learned while nobody else reads.
+    fn own_refaults(&self, since: &DiskReads, noise: Bytes) -> u64 {
+        if since.by_others() > noise || since.served.0 < NOISE {
+            return self.own_refaults;
+        }
+        let now = (1000 * since.refaulted.0 / since.served.0).min(1000);
+        (7 * self.own_refaults + now).div_ceil(8)
     }
 
     /// The most that the store may have.
@@ -87,11 +111,26 @@ impl Ceiling {
     }
 }
 
-/// Bytes that others read again between two readings.
-fn reread_by_others(before: &DiskReads, now: &DiskReads) -> u64 {
-    let since = |now: Bytes, before: Bytes| now.saturating_sub(before).0;
-    let others = since(now.all, before.all).saturating_sub(since(now.own, before.own));
-    others.min(since(now.refaulted, before.refaulted))
+impl DiskReads {
+    fn since(&self, before: &Self) -> Self {
+        let since = |of: fn(&Self) -> Bytes| of(self).saturating_sub(of(before));
+        Self {
+            all: since(|r| r.all),
+            refaulted: since(|r| r.refaulted),
+            own: since(|r| r.own),
+            served: since(|r| r.served),
+        }
+    }
+
+    fn by_others(&self) -> Bytes {
+        self.all.saturating_sub(self.own)
+    }
+
+    /// What others read again.
+    fn reread_by_others(&self, own_refaults: u64) -> Bytes {
+        let own = Bytes(self.served.0.saturating_mul(own_refaults) / 1000);
+        self.by_others().min(self.refaulted.saturating_sub(own))
+    }
 }
 
 #[cfg(test)]
@@ -108,12 +147,22 @@ mod tests {
         at: Duration,
         machine: Machine,
         own: Bytes,
+        served: Bytes,
+        /// Hits in MiB a second.
+        hits: u64,
     }
 
     impl Fake {
         fn new() -> Self {
             let machine = Machine { total: Bytes::mib(1000), ..Machine::default() };
-            let mut fake = Self { ceiling: Ceiling::default(), at: Duration::ZERO, machine, own: Bytes(0) };
+            let mut fake = Self {
+                ceiling: Ceiling::default(),
+                at: Duration::ZERO,
+                machine,
+                own: Bytes(0),
+                served: Bytes(0),
+                hits: 0,
+            };
             fake.run(1, (0, 0, 0));
             fake
         }
@@ -122,11 +171,12 @@ mod tests {
         fn run(&mut self, seconds: u64, (all, refaulted, own): (u64, u64, u64)) {
             for _ in 0..seconds {
                 self.at += Duration::from_secs(1);
+                self.served = self.served + Bytes::mib(own + self.hits);
                 self.machine.read = self.machine.read + Bytes::mib(all);
                 self.machine.refaulted = self.machine.refaulted + Bytes::mib(refaulted);
                 self.own = self.own + Bytes::mib(own);
                 let held = self.ceiling.limit().unwrap_or(ASKED);
-                let own = OwnUse { held, read: self.own, ..OwnUse::default() };
+                let own = OwnUse { held, read: self.own, served: self.served, ..OwnUse::default() };
                 self.ceiling = self.ceiling.step(self.at, &self.machine, &own, ASKED);
             }
         }
@@ -188,6 +238,31 @@ mod tests {
             waits.push(wait);
         }
         assert_eq!(waits, [30, 60, 120, 240]);
+    }
+
+    /// The governor looks five times a second, and own reads are counted when they end: they must not look like others' for that.
+    #[test]
+    fn own_reads_do_not_count_however_often_it_looks() {
+        let mut fake = Fake::new();
+        let own = |read| OwnUse { held: ASKED, read, served: read, ..OwnUse::default() };
+        for look in 0..500_u64 {
+            fake.at += Duration::from_millis(200);
+            fake.machine.read = fake.machine.read + Bytes::mib(4);
+            fake.machine.refaulted = fake.machine.refaulted + Bytes::mib(3);
+            fake.ceiling = fake.ceiling.step(fake.at, &fake.machine, &own(Bytes::mib(look / 5 * 20)), ASKED);
+        }
+        assert_eq!(fake.mib(), None);
+    }
+
+    #[test]
+    fn a_backup_of_other_files_does_not_count_beside_own_refaults_and_files_that_are_read_again_do() {
+        let mut fake = Fake::new();
+        fake.hits = 20;
+        fake.run(60, (10, 30, 10));
+        fake.run(60, (110, 30, 10));
+        assert_eq!(fake.mib(), None);
+        fake.run(5, (110, 60, 10));
+        assert!(fake.mib().is_some_and(|mib| mib < 700), "{:?}", fake.mib());
     }
 
     proptest! {

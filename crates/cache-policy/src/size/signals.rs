@@ -2,6 +2,8 @@
 
 use eke_model::units::Bytes;
 
+use super::reserve::{group_reserve, machine_reserve};
+
 /// The machine's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Machine {
@@ -13,9 +15,9 @@ pub struct Machine {
     pub free: Bytes,
     /// Free in all swap areas (`SwapFree`).
     pub swap_free: Bytes,
-    /// Pages swapped in and out since boot, including zswap.
-    pub swap_pages: u64,
-    /// Read from disks since boot (`pgpgin`).
+    /// Pages swapped out since boot, including zswap. Those that come in say what was short earlier.
+    pub swapped_out: u64,
+    /// Read from disks since boot (`pgpgin`), but for what was swapped in, from zram too.
     pub read: Bytes,
     /// File pages that were read again soon after they had been dropped, since boot (`workingset_refault_file`).
     pub refaulted: Bytes,
@@ -34,6 +36,13 @@ pub struct Group {
     pub usage: Bytes,
 }
 
+impl Machine {
+    /// True if little is unused: a group's limit, a scan or an unmount cause refaults beside plenty of unused memory.
+    pub fn is_full(&self) -> bool {
+        self.free < Bytes(2 * machine_reserve(self.total).0)
+    }
+}
+
 impl Group {
     /// What is left up to the limit.
     pub fn headroom(&self) -> Bytes {
@@ -45,6 +54,13 @@ impl Signals {
     /// Unused memory of the machine, or of the group that has least.
     pub fn free(&self) -> Bytes {
         self.groups.iter().map(|g| g.limit.saturating_sub(g.usage)).fold(self.machine.free, Bytes::min)
+    }
+
+    /// True if the machine, or the group that has least, has so little unused memory that the kernel drops what it could use.
+    pub fn is_full(&self) -> bool {
+        let machine = self.machine.is_full();
+        let full = |g: &Group| g.limit.saturating_sub(g.usage) < Bytes(2 * group_reserve(g.limit).0);
+        machine || self.groups.iter().any(full)
     }
 
     /// Memory that is unused or holds clean file pages, of the same.
@@ -71,4 +87,6 @@ pub struct OwnUse {
     pub beside: Bytes,
     /// Read from this machine's disks so far.
     pub read: Bytes,
+    /// Served so far, from the store or the disk.
+    pub served: Bytes,
 }

@@ -11,6 +11,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use eke_cache_mounts::process::{MountNamespace, Process};
 use eke_cache_mounts::status::{Refusal, RefusalKind};
@@ -27,6 +28,9 @@ use super::sandboxes::restrict;
 use super::users;
 use super::views::{View, hindrance, loose};
 use super::writers::WriterScan;
+
+/// A move takes milliseconds. A user's request waits for it.
+pub const MOVED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Checks that nobody keeps the mount in the directory tree, where it covers the backing directory `dir`.
 ///
@@ -76,7 +80,7 @@ pub fn restrict_copies(shown: &Mount, dir: &OwnedFd) -> Result<(), Refusal> {
 /// `Busy` if a program does more there than read; else what the kernel answers. The mount is where it was then, unless its path leads
 /// elsewhere by now.
 pub fn leave(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> {
-    may_leave(shown, dir)?;
+    timely(|| may_leave(shown, dir))?;
     let point = point(shown).map_err(|e| failed("make a place for it", &e))?;
     let moved = move_to(shown, &point).map_err(|e| failed("take it away", &e))?;
     let used = users::check_none(shown).and_then(|()| check_views(shown, dir, false));
@@ -100,10 +104,12 @@ pub fn leave(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> 
 /// answer. The mount is where it was then.
 pub fn come_back(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refusal> {
     let checked = home(shown, dir)?;
-    users::check_kernel(&shown.place)?;
-    check_views(shown, dir, false)?;
     let mut scan = WriterScan::new(&checked).without(ours);
-    scan.scan(None).check_unused(&checked)?;
+    timely(|| {
+        users::check_kernel(&shown.place)?;
+        check_views(shown, dir, false)?;
+        scan.scan(None).check_unused(&checked).map_err(Refusal::from)
+    })?;
     let moved = move_to(shown, &checked.at).map_err(|e| failed("bring it back", &e))?;
     let strict = restrict_copies(&moved, dir);
     let found = scan.scan(Some(&moved)).check_unused(&checked).map_err(Refusal::from);
@@ -111,6 +117,18 @@ pub fn come_back(shown: &Mount, dir: &OwnedFd, ours: &[u32]) -> Result<(), Refus
     let Err(refusal) = found else { return Ok(()) };
     point(&moved).and_then(|point| move_to(&moved, &point)).map_err(|e| failed("take it away again", &e))?;
     Err(refusal)
+}
+
+/// Looks, with so much of [`MOVED_WITHIN`] left that the look after the move ends within it, too: who is killed in between moves without that.
+fn timely(look: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
+    let begun = Instant::now();
+    look()?;
+    let took = begun.elapsed();
+    if took < MOVED_WITHIN / 4 {
+        return Ok(());
+    }
+    let what = format!("it took {:.1} s to look at the open files of all programs", took.as_secs_f64());
+    Err(Refusal { what, kind: RefusalKind::Busy })
 }
 
 /// The mount as it is now, after an attempt to move it that may have been killed. What such an attempt left aside is unmounted.

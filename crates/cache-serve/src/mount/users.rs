@@ -105,7 +105,8 @@ fn works_there(process: &Process, shown: &Mount) -> Option<&'static str> {
 }
 
 fn opens(process: &Process, shown: &Mount) -> Option<&'static str> {
-    process.files().unwrap_or_default().into_iter().find_map(|file| {
+    let files = process.files().unwrap_or_default();
+    files.iter().filter(|file| file.is_file_or_watch()).find_map(|file| {
         let info = file.info()?;
         if info.watches(shown.device, shown.id) {
             return Some("watches it");

@@ -85,8 +85,8 @@ impl WriterScan {
     }
 
     fn process(&mut self, process: &Process, cover: Option<&CacheMount>, found: &mut FoundWriters) {
-        let files = match process.files() {
-            Ok(files) => files,
+        let files: Vec<OpenFile> = match process.files() {
+            Ok(files) => files.into_iter().filter(OpenFile::is_file_or_watch).collect(),
             Err(e) => {
                 found.unseen |= e.kind() == ErrorKind::PermissionDenied;
                 return;

@@ -57,8 +57,6 @@ pub struct Governor {
     changed: AtomicU64,
     /// Memory besides the store that counts towards the requested size.
     beside: AtomicU64,
-    /// Bytes read from this machine's disks.
-    read: AtomicU64,
     /// The mount stands aside: the store gets nothing.
     is_aside: AtomicBool,
     memory: Mutex<MemoryNow>,
@@ -73,6 +71,17 @@ pub struct MemoryNow {
     pub available: Bytes,
     /// File pages that were read again after they had been dropped, since the machine started.
     pub refaulted: Bytes,
+    /// Little is unused: the kernel drops what it could use.
+    pub is_full: bool,
+}
+
+/// What a mount has read and served so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traffic {
+    /// Read from this machine's disks.
+    pub read: Bytes,
+    /// Served, from the store or the disk.
+    pub served: Bytes,
 }
 
 impl Governor {
@@ -83,7 +92,6 @@ impl Governor {
             report: Mutex::new(SizeReport::default()),
             changed: AtomicU64::new(0),
             beside: AtomicU64::new(0),
-            read: AtomicU64::new(0),
             is_aside: AtomicBool::new(false),
             memory: Mutex::default(),
         }
@@ -95,18 +103,13 @@ impl Governor {
     /// The machine's memory cannot be read.
     pub fn first(&self, root: &Root) -> eke_linux::error::Result<Bytes> {
         let signals = SignalsReader::new(root.clone()).read()?;
-        let own = self.own_use(Bytes(0));
+        let own = self.own_use(Bytes(0), Traffic::default());
         Ok(self.decide(&GovernorState::default(), Duration::ZERO, &signals, &own).limit)
     }
 
     /// Sets the memory that is used for files besides the store. It counts towards the requested size.
     pub fn set_beside(&self, beside: Bytes) {
         self.beside.store(beside.0, Ordering::Relaxed);
-    }
-
-    /// Sets what the cache has read from this machine's disks so far.
-    pub fn set_read(&self, read: Bytes) {
-        self.read.store(read.0, Ordering::Relaxed);
     }
 
     /// Takes all memory from the store while the mount stands aside.
@@ -124,9 +127,8 @@ impl Governor {
         if self.is_aside.load(Ordering::Relaxed) { decision.aside() } else { decision }
     }
 
-    fn own_use(&self, held: Bytes) -> OwnUse {
-        let of = |count: &AtomicU64| Bytes(count.load(Ordering::Relaxed));
-        OwnUse { held, beside: of(&self.beside), read: of(&self.read) }
+    fn own_use(&self, held: Bytes, Traffic { read, served }: Traffic) -> OwnUse {
+        OwnUse { held, beside: Bytes(self.beside.load(Ordering::Relaxed)), read, served }
     }
 
     /// The store's size and the reason for it, as of the last sample.
@@ -134,12 +136,13 @@ impl Governor {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The body of the thread. `now` is a monotonic clock. `stopped` waits for the given time or until the loop must stop, and returns
+    /// The body of the thread. `traffic` is asked at each sample. `now` is a monotonic clock. `stopped` waits for the given time or until the loop must stop, and returns
     /// whether it must.
     pub fn run(
         &self,
         root: &Root,
         store: &impl Resize,
+        traffic: impl Fn() -> Traffic,
         now: impl Fn() -> Duration,
         mut stopped: impl FnMut(Duration) -> bool,
     ) {
@@ -147,7 +150,7 @@ impl Governor {
         loop {
             let pause = match reader.read() {
                 Ok(signals) => {
-                    let decision = self.step(&signals, &state, now(), store);
+                    let decision = self.step(&signals, &state, now(), (store, traffic()));
                     state = decision.state;
                     if decision.moving { BUSY_INTERVAL } else { CALM_INTERVAL }
                 }
@@ -162,13 +165,20 @@ impl Governor {
         }
     }
 
-    fn step(&self, signals: &Signals, state: &GovernorState, now: Duration, store: &impl Resize) -> Decision {
+    fn step(
+        &self,
+        signals: &Signals,
+        state: &GovernorState,
+        now: Duration,
+        (store, traffic): (&impl Resize, Traffic),
+    ) -> Decision {
         let held = store.held();
-        let own = self.own_use(held);
+        let own = self.own_use(held, traffic);
         *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = MemoryNow {
             free: signals.free(),
             available: signals.available(),
             refaulted: signals.machine.refaulted,
+            is_full: signals.is_full(),
         };
         let decision = self.decide(state, now, signals, &own);
         let changed = decision.limit.0.abs_diff(state.limit.0) >= MIB;
@@ -244,6 +254,7 @@ mod tests {
         governor.run(
             &Root::at(dir.path()),
             &store,
+            Traffic::default,
             || Duration::from_secs(samples.get()),
             |pause| {
                 pauses.borrow_mut().push(pause);

@@ -9,5 +9,5 @@ pub mod govern;
 mod groups;
 pub mod signals;
 
-pub use govern::{Governor, Resize};
+pub use govern::{Governor, Resize, Traffic};
 pub use signals::SignalsReader;

@@ -47,7 +47,7 @@ impl SignalsReader {
     }
 }
 
-/// `pgpgin` is in KiB, whatever the page size (`all_vm_events` in mm/vmstat.c).
+/// `pgpgin` is in KiB, whatever the page size (`all_vm_events` in mm/vmstat.c), and has what was swapped in, from zram too (`submit_bio`).
 fn machine(meminfo: &str, vmstat: &str, page: PageSize) -> Machine {
     let (memory, vm) = (parse::meminfo::parse(meminfo), parse::vmstat::parse(vmstat));
     Machine {
@@ -55,8 +55,9 @@ fn machine(meminfo: &str, vmstat: &str, page: PageSize) -> Machine {
         available: memory.available,
         free: memory.free,
         swap_free: memory.swap_free,
-        swap_pages: sum([vm.pswpin, vm.pswpout, vm.zswpin, vm.zswpout]),
-        read: Bytes(parse::keyed::count(vmstat, "pgpgin").unwrap_or(0).saturating_mul(1024)),
+        swapped_out: sum([vm.pswpout, vm.zswpout]),
+        read: Bytes(parse::keyed::count(vmstat, "pgpgin").unwrap_or(0).saturating_mul(1024))
+            .saturating_sub(Bytes(vm.pswpin.saturating_mul(page.bytes()))),
         refaulted: Bytes(vm.refault_file.saturating_mul(page.bytes())),
     }
 }
@@ -69,7 +70,9 @@ fn group(root: &Root, dir: &GroupDir) -> Option<Group> {
         Hierarchy::V1 => (number("memory.limit_in_bytes")?, number("memory.usage_in_bytes")?, "total_"),
     };
     let stat = text("memory.stat")?;
-    let used = usage.saturating_sub(droppable(&stat, prefix));
+    // As in `MemAvailable`, half of the slab that can be reclaimed is not in use. cgroup v1 does not tell.
+    let slab = parse::keyed::count(&stat, "slab_reclaimable").unwrap_or(0) / 2;
+    let used = usage.saturating_sub(droppable(&stat, prefix)).saturating_sub(slab);
     Some(Group { path: dir.path.clone(), limit: Bytes(limit), used: Bytes(used), usage: Bytes(usage) })
 }
 
@@ -105,7 +108,7 @@ mod tests {
         "MemTotal: 1024000 kB\nMemFree: 2048 kB\nMemAvailable: 102400 kB\nSwapTotal: 9 kB\nSwapFree: 4 kB\n",
     );
     const VMSTAT: (&str, &str) =
-        ("proc/vmstat", "pgpgin 3\npswpin 5\npswpout 7\nzswpin 1\nzswpout 2\nworkingset_refault_file 2\n");
+        ("proc/vmstat", "pgpgin 300\npswpin 5\npswpout 7\nzswpin 1\nzswpout 2\nworkingset_refault_file 2\n");
 
     #[test]
     fn cgroups_of_v2_have_the_lower_of_two_limits_and_clean_file_pages_are_not_used() {
@@ -121,14 +124,17 @@ mod tests {
             ("sys/fs/cgroup/a/memory.current", "41943040\n"),
             (
                 "sys/fs/cgroup/a/memory.stat",
-                "anon 1\ninactive_file 10485760\nactive_file 1048576\nfile_dirty 1048576\n",
+                "anon 1\ninactive_file 10485760\nactive_file 1048576\nfile_dirty 3145728\nslab_reclaimable 4194304\n",
             ),
         ]);
         let signals = reader.read().unwrap();
         assert_eq!(signals.machine.available, Bytes::mib(100));
-        assert_eq!((signals.machine.free, signals.machine.swap_pages), (Bytes::mib(2), 15));
+        assert_eq!((signals.machine.free, signals.machine.swapped_out), (Bytes::mib(2), 9));
         let page = Root::host().page_size().bytes();
-        assert_eq!((signals.machine.read, signals.machine.refaulted), (Bytes(3 << 10), Bytes(2 * page)));
+        assert_eq!(
+            (signals.machine.read, signals.machine.refaulted),
+            (Bytes((300 << 10) - 5 * page), Bytes(2 * page))
+        );
         let [group] = &signals.groups[..] else { unreachable!("{signals:?}") };
         assert_eq!(
             (group.limit, group.used, group.headroom()),

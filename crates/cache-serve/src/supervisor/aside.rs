@@ -1,6 +1,6 @@
 //! Has the mount leave the directory tree while it gains nothing, and return to it ([`crate::mount::aside`]). The worker advises it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use eke_cache_mounts::status::{AsideStats, Refusal, RefusalKind};
 use eke_cache_policy::aside::{Left, TRIED_AGAIN_WITHIN};
@@ -10,12 +10,10 @@ use super::channel::{ToWorker, send};
 use super::clients::Pending;
 use super::{Supervisor, raw};
 use crate::log::log_line;
-use crate::mount::{MountMethod, aside};
+use crate::mount::MountMethod;
+use crate::mount::aside::{self, MOVED_WITHIN};
 use crate::served_mount::{LastMove, ServedMount};
 use std::os::fd::AsFd;
-
-/// A move takes milliseconds. A user's request waits for it.
-const MOVED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where the mount is, and what moves it.
 #[derive(Debug, Default)]

@@ -323,7 +323,12 @@ impl Supervisor {
     fn serve_client(&mut self, index: usize) -> Option<LoopEnd> {
         let client = self.state.clients.get_mut(index)?;
         let is_warming = matches!(client.pending, Pending::Warming(_));
-        match client.request() {
+        let request = client.request();
+        if matches!(request, Ok(Some(Request::Warm { .. }))) {
+            self.finish_move();
+        }
+        let client = self.state.clients.get_mut(index)?;
+        match request {
             // It waits for an answer, so all that it may do is close.
             Ok(Some(_)) if is_warming => self.remove_client(index),
             Ok(None) => {}

@@ -163,9 +163,14 @@ impl Aside {
         if let Some(left) = state.left {
             // A worker that has not served knows it from the one before, which may have met the page cache alone.
             sample.miss_us = sample.miss_us.max(f64::from(left.disk_us)).max(self.least_disk_us);
+            if left.disk_bytes > 0 {
+                sample.miss_bytes = left.disk_bytes;
+            }
         }
         let advice = state.usefulness.step(sample);
-        let left = |reason| Left { reason, disk_us: sample.miss_us as u32, vain: state.usefulness.vain(now) };
+        let vain = state.usefulness.vain(now);
+        let left =
+            |reason| Left { reason, disk_us: sample.miss_us as u32, disk_bytes: sample.miss_bytes, vain };
         match advice {
             Advice::Stay => {}
             Advice::Leave(Reason::Fits) => {
@@ -219,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_move_is_acted_on_once_and_a_refused_one_never() {
-        let left = Left { reason: Reason::Fits, disk_us: 7, vain: 0 };
+        let left = Left { reason: Reason::Fits, disk_us: 7, disk_bytes: 0, vain: 0 };
         let aside = Aside::new((true, true), 1.0, None, None);
         assert_eq!(aside.has_moved(), None);
         aside.is_now(None);

@@ -11,6 +11,7 @@ use eke_cache_mounts::Mount;
 use eke_cache_mounts::settings::{Compress, Memory, Settings};
 use eke_cache_policy::admission::Admission;
 use eke_cache_policy::size::decide::resolve;
+use eke_cache_shared::Shared;
 use eke_cache_store::{Store, StoreSpec};
 use eke_cachefs::backing::{is_remote, tick};
 use eke_cachefs::fs::{Fetchers, Fs, Options, Serve};
@@ -21,7 +22,7 @@ use eke_cachefs::watch::{Watch, WatchMode};
 use eke_linux::{Root, magic};
 use eke_model::units::Bytes;
 use fuser::InitFlags;
-use rustix::fs::fstatfs;
+use rustix::fs::{fstat, fstatfs};
 use rustix::process::{Resource, getrlimit};
 
 use super::aside::Aside;
@@ -34,7 +35,7 @@ use crate::ledger::Replay;
 use crate::log::log_line;
 use crate::shared::SharedPlace;
 use crate::shared::link::WorkerShared;
-use crate::size::{Governor, SignalsReader};
+use crate::size::{Governor, SignalsReader, Traffic};
 use crate::spill::dir::SpillDir;
 use crate::spill::keep::KeptSpill;
 use crate::warm::keep::HotFile;
@@ -44,11 +45,17 @@ use crate::warm::request::{StoppedJobs, Warmer};
 /// The compressor threads' nice value: when processors are scarce, requests come first.
 const COMPRESSORS_NICE: i32 = 5;
 
+/// The major number of loop devices (Documentation/admin-guide/devices.txt).
+const LOOP_MAJOR: u32 = 7;
+
 /// Nodes between two reports that they are still restored.
 const REPORTED: usize = 100_000;
 
 /// Files that stay open after they were closed. All are looked at every second.
 const MOST_LINGERING: usize = 4096;
+
+/// How long one write(2) of another program may take on a mount without a watch, so that no open during it shows old bytes later.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The most forgotten inodes. Each is checked every ten seconds.
 const MOST_FORGOTTEN: usize = 8192;
@@ -99,6 +106,8 @@ pub(super) struct BuiltWorker {
     root: Root,
     compress: Compress,
     limit: Bytes,
+    /// How often the kernel counts what is read from the backing directory as a read of this machine's disks.
+    counted: u64,
 }
 
 /// The `FUSE_*` flags to request from the kernel.
@@ -130,27 +139,24 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let governor = Arc::new(Governor::new(settings.memory));
     governor.stand_aside(aside.is_aside());
     let limit = governor.first(&root).map_err(|e| e.to_string())?;
-    let mut spec = StoreSpec::for_cpus(limit, cpus());
-    let sizes = (limit, spec.block_size);
+    let (mut spec, most) = sizes(limit, memory(settings));
     let shared = shared.map(|shared| WorkerShared::new(shared.into_worker(spec.block_size)));
     let of_farm = shared.as_ref().map(|shared| Arc::clone(&shared.shared));
-    let spill = spill.map(|spill| KeptSpill::new(spill, &dir, (&root, takes_over), sizes)).transpose()?;
+    let spill = spill.map(|spill| KeptSpill::new(spill, &dir, (&root, takes_over), most)).transpose()?;
     let spill = spill.map(Arc::new);
     spec.listener = spill.as_ref().map(|spill| spill.listener());
     let store = Arc::new(Store::new(spec).map_err(|e| format!("cannot make the store: {e}"))?);
     let admission = Arc::new(Admission::new(settings.passthrough));
-    let options = tier::Options { shared: of_farm.clone(), ..tier_options(&admission, limit, &dir) };
+    let (watch, report) = watch(settings, &dir);
+    let options = tier_options((&admission, of_farm.clone()), limit, &dir, watch.is_some());
     let tier = if aside.is_small() {
         Arc::new(Tier::without_store(options))
     } else {
         tier(&store, settings.compress, options, spill.as_deref())
     };
-    let (watch, report) = watch(settings, &dir);
     let short = ttl.unwrap_or(Duration::from_secs(settings.names_s.into()));
-    let options = Options {
-        known_paths: known_paths(limit, hot.is_ok() || aside.may()),
-        ..fs_options(short, limit, &dir)
-    };
+    let (counted, needs_paths) = (counted(&dir), hot.is_ok() || aside.may());
+    let options = fs_options(short, limit, &dir, needs_paths);
     let fs = Fs::new(dir, Arc::clone(&tier), ledger, options)
         .map_err(|e| format!("{}: {e}", settings.dir.display()))?;
     restore(&fs, &replay, kept, inputs.starts);
@@ -174,7 +180,26 @@ pub(super) fn build(inputs: BuildInputs<'_>) -> Result<BuiltWorker, String> {
     let maintenance =
         Maintenance { store, admission, governor, fs: Arc::clone(&fs), tier, remember: remember.ok(), aside };
     let (fetchers, compress) = (Fetchers::new(), settings.compress);
-    Ok(BuiltWorker { fs, sources, maintenance, watcher, spill, shared, fetchers, root, compress, limit })
+    Ok(BuiltWorker {
+        fs,
+        sources,
+        maintenance,
+        watcher,
+        spill,
+        shared,
+        fetchers,
+        root,
+        compress,
+        limit,
+        counted,
+    })
+}
+
+/// The store's options, and what the spill's index is made for. Both stay as they are, so they are made for what may be available later.
+fn sizes(limit: Bytes, asked: Bytes) -> (StoreSpec, (Bytes, usize)) {
+    let spec = StoreSpec { limit, ..StoreSpec::for_cpus(limit.max(Bytes(asked.0 / 8)), cpus()) };
+    let most = (limit.max(asked), spec.block_size);
+    (spec, most)
 }
 
 /// Takes over the nodes of an earlier worker. Calls `starts` now and then: millions of nodes take seconds.
@@ -186,6 +211,23 @@ fn restore(fs: &Fs, replay: &Replay, kept: HashMap<u64, OwnedFd>, starts: &dyn F
         entry
     });
     fs.nodes().restore(entries, kept.into_iter().collect());
+}
+
+/// Not at all from another machine; twice through a loop device, whose own reads count, too.
+fn counted(dir: &OwnedFd) -> u64 {
+    match fstat(dir) {
+        _ if is_remote(dir) => 0,
+        Ok(stat) if rustix::fs::major(stat.st_dev) == LOOP_MAJOR => 2,
+        _ => 1,
+    }
+}
+
+fn traffic(tier: &Tier, counted: u64) -> Traffic {
+    let report = tier.report();
+    let from_disk = report.bytes_from_backing + report.bytes_warmed;
+    let from_memory = report.bytes_from_store + report.bytes_from_spill + report.bytes_from_shared;
+    let read = Bytes(from_disk * counted + report.bytes_from_spill);
+    Traffic { read, served: Bytes(report.bytes_from_backing + from_memory) }
 }
 
 fn cpus() -> usize {
@@ -207,24 +249,31 @@ fn tier(
     tier
 }
 
-fn tier_options(admission: &Arc<Admission>, limit: Bytes, dir: &OwnedFd) -> tier::Options {
+fn tier_options(
+    (admission, shared): (&Arc<Admission>, Option<Arc<Shared>>),
+    limit: Bytes,
+    dir: &OwnedFd,
+    is_watched: bool,
+) -> tier::Options {
     tier::Options {
         policy: admission.clone(),
         tick: tick(dir),
+        recheck: if is_watched { Duration::ZERO } else { WRITTEN_WITHIN },
         is_remote: is_remote(dir),
         recent_blocks: recent(limit),
         at_once: at_once(limit),
+        shared,
         ..tier::Options::default()
     }
 }
 
-fn fs_options(ttl: Duration, limit: Bytes, dir: &OwnedFd) -> Options {
+fn fs_options(ttl: Duration, limit: Bytes, dir: &OwnedFd, needs_paths: bool) -> Options {
     Options {
         ttl,
         forgotten: forgotten(limit, dir),
         context: fetching(limit),
         paths: paths(limit),
-        known_paths: 0,
+        known_paths: known_paths(limit, needs_paths),
         lingering: lingering(limit),
         opens_ask: fstatfs(dir).is_ok_and(|fs| fs.f_type as u32 == magic::NFS),
     }
@@ -245,7 +294,7 @@ fn paths(limit: Bytes) -> usize {
 /// of files that may stay open to be read (`is_within`).
 fn lingering(limit: Bytes) -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let most = usize::try_from(descriptors / 8 * 3 / 4).unwrap_or(usize::MAX);
+    let most = usize::try_from(descriptors / 8 / 2).unwrap_or(usize::MAX);
     most.min(paths(limit) / 2).min(MOST_LINGERING)
 }
 
@@ -325,7 +374,7 @@ impl BuiltWorker {
         supervisor: Arc<OwnedFd>,
     ) -> io::Result<()> {
         let Self { fs, maintenance, watcher, spill, shared, fetchers, root, compress, .. } = self;
-        let (sources, limit) = (self.sources, self.limit);
+        let (sources, limit, counted) = (self.sources, self.limit, self.counted);
         if let Some(spill) = spill {
             thread("spill", move || spill.spill().run())?;
         }
@@ -336,14 +385,15 @@ impl BuiltWorker {
         start_compressors(&sources, compress)?;
         let since = Instant::now();
         let (store, governor) = (Arc::clone(&maintenance.store), Arc::clone(&maintenance.governor));
-        let notices = Arc::new(Notices::new(Arc::clone(&fs), guard, device));
+        let (tier, notices) =
+            (Arc::clone(&maintenance.tier), Arc::new(Notices::new(Arc::clone(&fs), guard, device)));
         let governed = root.clone();
         thread("size", move || {
             let wait = |pause| {
                 std::thread::sleep(pause);
                 false
             };
-            governor.run(&governed, &store, || since.elapsed(), wait);
+            governor.run(&governed, &store, || traffic(&tier, counted), || since.elapsed(), wait);
         })?;
         let told = Arc::clone(&notices);
         if let Some(remember) = maintenance.remember.clone() {

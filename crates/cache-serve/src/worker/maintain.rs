@@ -82,12 +82,6 @@ impl RoundSchedule {
 }
 
 impl Maintenance {
-    fn read(&self) -> Bytes {
-        let report = self.tier.report();
-        // Reads on another machine are not of this machine's disks.
-        Bytes(if self.fs.is_remote() { 0 } else { report.bytes_from_backing + report.bytes_warmed })
-    }
-
     /// What tells whether the mount is of use.
     fn sample(&self, now: Duration, stats: &Stats) -> Sample {
         let (report, costs, memory) = (self.tier.report(), self.admission.costs(), self.governor.memory());
@@ -100,12 +94,14 @@ impl Maintenance {
             evicted: stats.evictions,
             hit_us: report.hit_us,
             miss_us: miss_us(costs.disk_us(), &report),
+            miss_bytes: miss_bytes(&report),
             raw: stats.raw,
             held: stats.held,
             limit: stats.limit,
             files: self.fs.footprint().known,
             free: memory.free,
             available: memory.available,
+            is_full: memory.is_full,
             refaulted: memory.refaulted,
         }
     }
@@ -140,7 +136,6 @@ impl Maintenance {
             self.admission.blocks_fail(self.store.failing());
             self.tier.follow_limit();
             self.governor.set_beside(self.fs.footprint().total());
-            self.governor.set_read(self.read());
             notices.check();
             if let Some(is_aside) = self.aside.has_moved() {
                 self.follow_move(is_aside, notices);
@@ -178,6 +173,12 @@ impl Maintenance {
 fn miss_us(disk_us: f32, report: &TierReport) -> f64 {
     let known = std::iter::once(disk_us.into()).chain(report.backing_us);
     known.into_iter().find(|&us| us > 0.0).unwrap_or(0.0)
+}
+
+/// The mean size of a block from the disk.
+fn miss_bytes(report: &TierReport) -> u32 {
+    let mean = report.bytes_from_backing.checked_div(report.misses).unwrap_or(0);
+    u32::try_from(mean).unwrap_or(u32::MAX)
 }
 
 /// Bytes of files for which the store has room.

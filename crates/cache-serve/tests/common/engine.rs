@@ -17,6 +17,12 @@ pub fn program() -> Option<PathBuf> {
     found.into_iter().find(|path| path.exists())
 }
 
+/// The program that sends commands to an engine.
+fn client() -> PathBuf {
+    let server = program().unwrap();
+    server.with_file_name(server.file_name().unwrap().to_str().unwrap().replace("server", "cli"))
+}
+
 /// Why no test with an engine can run here.
 pub fn cannot_run() -> Option<String> {
     let beside = Path::new(env!("CARGO_BIN_EXE_eke-cache")).with_file_name("eke-cache-shared");
@@ -73,6 +79,13 @@ impl Engine {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// What a sentinel answers: it knows no `QUIT`.
+    pub fn sentinel(&self, command: &[&str]) -> String {
+        let mut ask = Command::new(client());
+        ask.args(["-p", &self.port.to_string(), "SENTINEL"]).args(command);
+        String::from_utf8(eke_testkit::program::output(&mut ask).stdout).unwrap()
     }
 
     /// How many blocks it has.
@@ -186,12 +199,10 @@ fn try_members<const N: usize>(more: &[&str], replicas: usize) -> Result<[Engine
         let args = ["--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"];
         Engine::at(port, &["--port", &port.to_string()], &[&args[..], more].concat())
     });
-    let cli = program().unwrap();
-    let cli = cli.with_file_name(cli.file_name().unwrap().to_str().unwrap().replace("server", "cli"));
     let mut create = Command::new("timeout");
     create
         .arg("20")
-        .arg(cli)
+        .arg(client())
         .args(["--cluster", "create"])
         .args(ports.map(|port| format!("127.0.0.1:{port}")));
     create.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]);

@@ -7,7 +7,7 @@ use eke_testkit::wait::wait_for;
 use rustix::process::Signal;
 
 use crate::common::server::Stopped;
-use crate::engine::{Engine, cluster, cluster_with_replicas};
+use crate::engine::{Engine, cluster, cluster_with_replicas, sentinel};
 use crate::node::{CONTENT, FILES, Origin, cannot_run, shared};
 use crate::serves::{connected, first};
 
@@ -58,6 +58,37 @@ fn a_stopped_masters_blocks_come_from_its_replica() {
     let (before, three) = (most.calls("mget"), connected(&origin, &url));
     CONTENT.check(&three, &[]);
     assert!(most.calls("mget") > before && shared(&three).misses == 0, "{:?}", shared(&three));
+}
+
+/// The sentinel makes the replica the master after the master died: no read fails meanwhile, and nodes find the new one by themselves.
+#[test]
+fn after_a_failover_nodes_use_the_new_master() {
+    if cannot_run("after_a_failover_nodes_use_the_new_master") {
+        return;
+    }
+    let (origin, mut old) = (Origin::new(), Engine::start(&["--repl-diskless-sync-delay", "0"]));
+    let new = Engine::start(&["--replicaof", "127.0.0.1", &old.port.to_string()]);
+    let (sentinel, new_port) = (sentinel(&old), new.port.to_string());
+    wait_for("the sentinel to know both", || sentinel.sentinel(&["replicas", "farm"]).contains(&new_port));
+    let url = format!("redis+sentinel://127.0.0.1:{}/farm", sentinel.port);
+    drop(first(&origin, &url));
+    wait_for("all blocks in the replica", || new.keys() == FILES * 5);
+    let node = connected(&origin, &url);
+    old.kill();
+    assert_eq!(CONTENT.read(&node, 0), CONTENT.of(0, 0));
+    wait_for("the failover to begin", || sentinel.sentinel(&["failover", "farm"]).contains("OK"));
+    let named = || sentinel.sentinel(&["get-master-addr-by-name", "farm"]).contains(&new_port);
+    wait_for("the sentinel to name the other", named);
+    assert_eq!(CONTENT.read(&node, 1), CONTENT.of(1, 0));
+    wait_for("connections to the new master", || shared(&node).connected == 6);
+    CONTENT.check(&node, &[]);
+    let got = shared(&node);
+    assert!(got.hits >= FILES * 3 && got.refused == 0, "{got:?}");
+    // What it writes goes there, too.
+    std::fs::write(origin.file(2), CONTENT.of(2, 1)).unwrap();
+    origin.settle();
+    CONTENT.check(&node, &[(2, 1)]);
+    wait_for("offers to the new master", || new.keys() > FILES * 5);
 }
 
 #[test]

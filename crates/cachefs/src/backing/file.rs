@@ -381,7 +381,7 @@ impl Direct {
     /// Opens the file again. `None`: the file system or the file's mode forbids it, or few descriptors are left.
     fn open(plain: &OwnedFd) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NOCTTY;
-        let fd = at::reopen(plain.as_fd(), flags).ok().filter(|fd| is_within(fd, 2))?;
+        let fd = at::reopen(plain.as_fd(), flags).ok().filter(|fd| is_within(fd, OF_READERS))?;
         let statx = statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
         let (mem_align, offset_align) = alignment(&statx)?;
         let left = LeftPages::of(&fd, &statx);
@@ -396,14 +396,22 @@ impl Direct {
 
 /// The eighths that users may take for good.
 pub const OF_USERS: u64 = 5;
+/// The eighths for what can be opened again: files to be read, and direct reads. With as many for paths one is left for files that are written to.
+pub const OF_READERS: u64 = 2;
 
 /// True if this descriptor's number is within so many eighths of the limit. The kernel gives the lowest free number (open(2)),
-/// so a higher one means that many are open. Direct reads get two eighths, files that stay open to be read three, files that
+/// so a higher one means that many are open. What can be opened again gets two eighths, files that
 /// users write to, or that have no name any more, five. Two more are for paths, whose numbers are anywhere; the rest is for requests that need one for a
 /// moment, and for root.
 pub fn is_within(fd: impl AsFd, eighths: u64) -> bool {
+    left_within(fd, eighths) > 0
+}
+
+/// How many numbers above this descriptor's are within so many eighths of the limit, with its own.
+pub fn left_within(fd: impl AsFd, eighths: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    u64::try_from(fd.as_fd().as_raw_fd()).is_ok_and(|number| number < limit / 8 * eighths)
+    let number = u64::try_from(fd.as_fd().as_raw_fd()).unwrap_or(u64::MAX);
+    (limit / 8 * eighths).saturating_sub(number)
 }
 
 /// The alignment of direct reads in bytes: of memory and of offsets (`STATX_DIOALIGN`, Linux 6.1). `None`: the file has no

@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use eke_linux::magic;
 
 pub use case::{ignores_case, may_ignore_case};
-pub use file::{File, OF_USERS, Pages, is_within};
+pub use file::{File, OF_READERS, OF_USERS, Pages, is_within, left_within};
 pub use removed::{is_of_removed_subvolume, is_removed};
 pub use sole::{has_no_writer, is_sole};
 pub use stamp::{Stamp, kernel_is_at_least, tick};

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::{Caller, Fs, error};
-use crate::backing::at;
+use crate::backing::{Stamp, at};
 use crate::node::{Access, Node, ROOT};
 
 /// A time to set.
@@ -96,19 +96,30 @@ impl Fs {
     fn change(&self, caller: &Caller, node: &Arc<Node>, change: &AttrChange) -> io::Result<Statx> {
         let path = self.nodes.path(node)?;
         if change.uid.is_some() || change.gid.is_some() {
-            set_owner(caller, &path, change)?;
+            self.keeping_blocks(node, &path, || set_owner(caller, &path, change))?;
         }
         if let Some(mode) = change.mode {
-            set_mode(caller, &path, mode)?;
+            self.keeping_blocks(node, &path, || set_mode(caller, &path, mode))?;
         }
         if let Some(size) = change.size {
             self.end_lingering(node.number);
             self.truncate(caller, node.number, size)?;
         }
         if change.sets_times() {
-            set_times(caller, &path, change)?;
+            self.keeping_blocks(node, &path, || set_times(caller, &path, change))?;
         }
         at::stat(&path)
+    }
+
+    /// Makes a change of a file that leaves its content as it is.
+    pub(super) fn keeping_blocks<T>(
+        &self,
+        node: &Node,
+        path: &OwnedFd,
+        change: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let stat = || Ok(Stamp::of(&at::stat(path)?));
+        self.changing(node, |id| self.tier.change_beside(id, stat, change))
     }
 
     /// Makes a file longer or shorter.
@@ -120,7 +131,7 @@ impl Fs {
         let file = self.file(&node, Access::Write)?;
         let from = size.min(file.stamp()?.size);
         let cut = || caller.changes(false, || Ok(ftruncate(&*file, size)?));
-        self.changing(&node, |id| self.tier.change(id, from, &file, cut))
+        self.changing(&node, |id| self.tier.change(id, from..u64::MAX, &file, cut))
     }
 }
 

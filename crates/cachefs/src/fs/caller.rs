@@ -12,7 +12,8 @@ use rustix::process::{geteuid, umask};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use super::error;
-use crate::backing::{OF_USERS, at, is_within};
+use crate::backing::{OF_USERS, at, left_within};
+use crate::node::taken_by;
 use crate::rights::{self, Credentials};
 
 /// The caller of a request.
@@ -53,9 +54,9 @@ impl Caller {
     }
 
     /// True if this caller may have one more descriptor that stays open, of which `newest` is an example: users may not take the
-    /// last of them.
+    /// last of them, and none may hold more files than there are descriptors left to others.
     pub fn leaves_room<E>(&self, newest: Result<impl AsFd, E>) -> bool {
-        !self.is_other() || newest.is_ok_and(|newest| is_within(newest, OF_USERS))
+        !self.is_other() || newest.is_ok_and(|newest| taken_by(self.uid) < left_within(newest, OF_USERS))
     }
 
     /// Does `act`, which creates something in a directory, with the caller's ids and umask. The pair is the requested mode

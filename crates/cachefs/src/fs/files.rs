@@ -70,7 +70,11 @@ impl Fs {
         let access = access(flags.0);
         let (file, first) = self.nodes.file(node, access)?;
         leaves_room(caller, access, &*file)?;
+        if access == Access::Write {
+            node.descriptors().stay_for(caller.uid);
+        }
         may_write(&file, access == Access::Read || flags.0 & libc::O_APPEND != 0)?;
+        may_map(&file, flags.0)?;
         self.may_follow(node.number, &file, flags.0)?;
         let stamp = if first { self.new_stamp(&file)? } else { file.fresh_stamp()? };
         let seen = self.tier.opened(self.id(node), stamp, || self.reporting(node, &file));
@@ -115,6 +119,9 @@ impl Fs {
         let node = self.nodes.learn(&statx, parent, name)?;
         self.nodes.opened(&node, access)?;
         let created = self.created(&node, access, File::new(fd));
+        if access == Access::Write {
+            node.descriptors().stay_for(caller.uid);
+        }
         if created.is_err() {
             self.nodes.released(&node, access, false);
             self.forget(node.number, 1);
@@ -371,6 +378,15 @@ const TRIES: usize = 64;
 /// EPERM.
 fn may_write(file: &File, at_end: bool) -> io::Result<()> {
     if file.only_appends() && !at_end { Err(Errno::PERM.into()) } else { Ok(()) }
+}
+
+/// Who reads and writes by one descriptor may map the file and store anywhere. The kernel refuses that by a flag (`S_APPEND`) that a FUSE inode has not.
+///
+/// # Errors
+/// EPERM.
+fn may_map(file: &File, flags: i32) -> io::Result<()> {
+    let maps = flags & libc::O_ACCMODE == libc::O_RDWR;
+    if file.only_appends() && maps { Err(Errno::PERM.into()) } else { Ok(()) }
 }
 
 /// Descriptors of files that are written to stay, so users may not take the last of them.

@@ -18,7 +18,7 @@ use fuser::FileHandle;
 use rustix::fs::OFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::backing::{File, at, is_within};
+use crate::backing::{File, OF_READERS, at, is_within};
 use crate::sync::lock;
 
 /// The node's own descriptor.
@@ -78,7 +78,9 @@ impl Handles {
 
     /// A handle for one more open of this file for writing. If it gets no descriptor, the node's handle.
     pub fn another(&self, file: &File) -> FileHandle {
-        let Some(fd) = description(file.as_fd()).ok().filter(|fd| is_within(fd, 3)) else { return OF_NODE };
+        let Some(fd) = description(file.as_fd()).ok().filter(|fd| is_within(fd, OF_READERS)) else {
+            return OF_NODE;
+        };
         let handle = self.numbers.another();
         self.own().insert(handle.0, Arc::new(fd));
         handle

@@ -13,7 +13,7 @@ use fuser::FileHandle;
 use rustix::fs::{OFlags, SeekFrom, seek};
 
 use super::handles::{Numbers, OF_NODE};
-use crate::backing::{at, is_within};
+use crate::backing::{OF_READERS, at, is_within};
 use crate::sync::lock;
 
 /// A directory that is being listed.
@@ -53,7 +53,7 @@ impl Listings {
             return Ok(kept);
         }
         let dir = at::reopen(path.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let keeps = handle != OF_NODE && is_within(&dir, 3);
+        let keeps = handle != OF_NODE && is_within(&dir, OF_READERS);
         let listing = Arc::new(Mutex::new(Listing { dir, at: Some(0) }));
         if keeps {
             self.kept().insert(handle.0, Arc::clone(&listing));

@@ -117,7 +117,8 @@ impl Fs {
         let (path, dir) = (self.nodes.path(&node)?, self.path(parent)?);
         let name = at::name(name)?;
         let link = || Ok(linkat(CWD, at::link(path.as_fd()), &dir, name, AtFlags::SYMLINK_FOLLOW)?);
-        let linked = caller.acts_on(&[at::stat(&path)?], link);
+        let owned = [at::stat(&path)?];
+        let linked = self.keeping_blocks(&node, &path, || caller.acts_on(&owned, link));
         let is_it = || at::stat_at(&dir, name).is_ok_and(|s| self.nodes.inode(&s).is(&node.inode));
         if !(caller.resent && error::is(&linked, Errno::EXIST) && is_it()) {
             linked?;

@@ -113,6 +113,7 @@ impl Fs {
             self.nodes.close_path(&node);
             return Ok(Some(Victim { node, loses: LostName::LastOfUnused, kept: false }));
         }
+        node.descriptors().stay_for(caller.uid);
         let kept = node.is_open() && self.nodes.keep(&node).map_err(|_| io::Error::from(Errno::IO))?;
         Ok(Some(Victim { node, loses: LostName::Last(path), kept }))
     }
@@ -182,7 +183,14 @@ impl Fs {
         let victim = if replaces { self.victim(caller, (&to_dir, to), target.as_ref())? } else { None };
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
         let rename = || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?);
-        let renamed = self.at(from.parent, |_| self.at(to.parent, |_| caller.acts_on(&owned, rename)));
+        let renamed = self.at(from.parent, |_| {
+            self.at(to.parent, |_| {
+                let act = || caller.acts_on(&owned, rename);
+                let Some(node) = &moved else { return act() };
+                let Ok(path) = self.nodes.path(node) else { return act() };
+                self.keeping_blocks(node, &path, act)
+            })
+        });
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
         if caller.resent && error::is(&renamed, Errno::NOENT) && arrived() {
             return Ok(());

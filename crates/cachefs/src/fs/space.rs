@@ -1,6 +1,7 @@
 //! Data and holes, allocation, and copies inside the kernel.
 
 use std::io;
+use std::ops::Range;
 
 use rustix::fs::{FallocateFlags, SeekFrom, StatVfs, copy_file_range, fallocate, fstatvfs, seek};
 use rustix::io::Errno;
@@ -37,10 +38,10 @@ impl Fs {
         let node = self.nodes.get(at.number)?;
         let file = self.file(&node, Access::Write)?;
         let mode = FallocateFlags::from_bits_retain(mode as u32);
-        let from = at.offset.min(file.stamp()?.size);
-        let allocate = || caller.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
         let before = file.stamp()?.size;
-        let allocated = self.changing(&node, |id| self.tier.change(id, from, &file, allocate));
+        let bytes = touched(mode, (at.offset, len), before);
+        let allocate = || caller.changes(false, || Ok(fallocate(&*file, mode, at.offset, len)?));
+        let allocated = self.changing(&node, |id| self.tier.change(id, bytes, &file, allocate));
         // On a full disk a part may be allocated, and the file longer.
         if allocated.is_err() && file.stamp().is_ok_and(|now| now.size != before) {
             self.attributes_are_old(node.number);
@@ -86,13 +87,26 @@ impl Fs {
         let (source, target) = (self.nodes.get(from.number)?, self.nodes.get(to.number)?);
         let input = self.file(&source, Access::Read)?;
         let output = self.file(&target, Access::Write)?;
-        let start = to.offset.min(output.stamp()?.size);
+        let bytes = to.offset.min(output.stamp()?.size)..to.offset.saturating_add(len.min(MOST_COPIED));
         let (mut read, mut written) = (from.offset, to.offset);
         let len = usize::try_from(len.min(MOST_COPIED)).unwrap_or(usize::MAX);
         let copy = || Ok(copy_file_range(&*input, Some(&mut read), &*output, Some(&mut written), len)?);
         let copied = self
-            .changing(&target, |id| self.tier.change(id, start, &output, || caller.changes(false, copy)))?;
+            .changing(&target, |id| self.tier.change(id, bytes, &output, || caller.changes(false, copy)))?;
         Ok(u32::try_from(copied).unwrap_or(u32::MAX))
+    }
+}
+
+/// The bytes whose blocks an fallocate(2) in a file of `size` bytes may change. To allocate changes none, but what was the end is it no more.
+fn touched(mode: FallocateFlags, (offset, len): (u64, u64), size: u64) -> Range<u64> {
+    let end = offset.saturating_add(len);
+    let same_place = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE | FallocateFlags::ZERO_RANGE;
+    if (FallocateFlags::KEEP_SIZE | mode) == FallocateFlags::KEEP_SIZE {
+        size..end.max(size)
+    } else if same_place.contains(mode) {
+        offset.min(size)..end
+    } else {
+        offset.min(size)..u64::MAX
     }
 }
 
@@ -112,6 +126,22 @@ fn seek_data_only(offset: u64, whence: i32, size: u64) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_touched_counts_as_changed() {
+        let (hole, zero) =
+            (FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, FallocateFlags::ZERO_RANGE);
+        for (mode, at, expected) in [
+            (FallocateFlags::empty(), (0, 100), 100..100),
+            (FallocateFlags::empty(), (50, 100), 100..150),
+            (FallocateFlags::KEEP_SIZE, (0, 50), 100..100),
+            (hole, (10, 20), 10..30),
+            (zero, (150, 20), 100..170),
+            (FallocateFlags::COLLAPSE_RANGE, (10, 20), 10..u64::MAX),
+        ] {
+            assert_eq!(touched(mode, at, 100), expected, "{mode:?}");
+        }
+    }
 
     #[test]
     fn a_file_without_holes_is_data_up_to_its_end() {

@@ -64,11 +64,10 @@ impl Fs {
         value: &[u8],
         flags: i32,
     ) -> io::Result<()> {
-        let path = self.path(number)?;
+        let (node, path) = (self.nodes.get(number)?, self.path(number)?);
         let flags = XattrFlags::from_bits_retain(flags as u32);
-        let set = change(caller, &path, (name, false), || {
-            Ok(setxattr(at::link(path.as_fd()), name, value, flags)?)
-        });
+        let set = || Ok(setxattr(at::link(path.as_fd()), name, value, flags)?);
+        let set = self.keeping_blocks(&node, &path, || change(caller, &path, (name, false), set));
         let is_set = || self.getxattr(caller, number, name, 0).is_ok_and(|v| v == value);
         if caller.resent && error::is(&set, Errno::EXIST) && is_set() { Ok(()) } else { set }
     }
@@ -78,8 +77,9 @@ impl Fs {
     /// # Errors
     /// Those of removexattr(2); EOPNOTSUPP for attributes that only root sets.
     pub fn removexattr(&self, caller: &Caller, number: u64, name: &OsStr) -> io::Result<()> {
-        let path = self.path(number)?;
-        let removed = change(caller, &path, (name, true), || Ok(removexattr(at::link(path.as_fd()), name)?));
+        let (node, path) = (self.nodes.get(number)?, self.path(number)?);
+        let remove = || Ok(removexattr(at::link(path.as_fd()), name)?);
+        let removed = self.keeping_blocks(&node, &path, || change(caller, &path, (name, true), remove));
         if caller.resent && error::is(&removed, Errno::NODATA) { Ok(()) } else { removed }
     }
 }

@@ -8,7 +8,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::Inode;
-use crate::backing::{File, OF_USERS, is_within};
+use super::taken::Taken;
+use crate::backing::{File, OF_READERS, OF_USERS, is_within};
 use crate::sync::lock;
 
 /// The purpose of an open.
@@ -70,6 +71,8 @@ pub struct Descriptors {
     pub read: Option<Arc<File>>,
     /// Open for writing.
     pub write: Option<Writer>,
+    /// Who has them stay.
+    taken: Option<Taken>,
 }
 
 /// A file that is open for writing.
@@ -269,7 +272,7 @@ impl Node {
         let file = Arc::clone(&writer.file);
         let (gone, has_path) = (self.is_gone(), descriptors.path.is_some());
         let must_stay = access == Access::Write || (gone && !has_path);
-        let eighths = if gone { OF_USERS } else { 3 };
+        let eighths = if gone { OF_USERS } else { OF_READERS };
         if self.is_open() && (must_stay || is_within(file.as_fd(), eighths)) {
             descriptors.put(access, writer);
         }
@@ -287,12 +290,22 @@ impl Node {
         } else {
             (None, None)
         };
+        if descriptors.write.is_none() && !self.is_gone() {
+            descriptors.taken = None;
+        }
         drop(descriptors);
         drop(closed);
     }
 }
 
 impl Descriptors {
+    /// From now on they stay for this user, unless they do for another one already.
+    pub fn stay_for(&mut self, uid: u32) {
+        if self.taken.is_none() {
+            self.taken = Taken::by(uid);
+        }
+    }
+
     /// Stores a file that was opened for this access.
     pub fn put(&mut self, access: Access, writer: Writer) {
         match access {

@@ -22,6 +22,7 @@ mod nodes;
 mod paths;
 mod submounts;
 mod table;
+mod taken;
 mod views;
 
 pub use descriptors::{Access, Descriptors, Node, Writer};
@@ -30,3 +31,4 @@ pub use ledger::{Entry, Ledger, NoLedger};
 pub use nodes::{DESCRIPTOR, Footprint, Nodes};
 pub use submounts::{RefusedMount, is_kernels};
 pub use table::{DirEntry, ROOT, Table, is_foreign};
+pub use taken::taken_by;

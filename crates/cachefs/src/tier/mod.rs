@@ -121,6 +121,9 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Two changes of a file less than this apart may have the same time in its inode; see [`crate::backing::tick`].
     pub tick: Duration,
+    /// A file that an open finds changed less than this ago counts as changed once more later: a write that is under way has its time from its begin.
+    /// Zero where a watch tells when a write has ended.
+    pub recheck: Duration,
     /// The files are on a network file system: a stat after a write has the client send what is dirty and waits for the server
     /// (`nfs_getattr`, fs/nfs/inode.c). So a changed file counts as unknown until its next open instead.
     pub is_remote: bool,
@@ -140,6 +143,7 @@ impl Default for Options {
             policy: Arc::new(AdmitAll),
             clock: Arc::new(SystemClock),
             tick: Duration::from_millis(10),
+            recheck: Duration::ZERO,
             is_remote: false,
             recent_blocks: 32,
             at_once: block_run::MOST,
@@ -223,11 +227,12 @@ impl Tier {
     }
 
     fn of(store: Option<Arc<Store>>, compress: Compress, options: Options) -> Self {
-        let tick_ns = i128::try_from(options.tick.as_nanos()).unwrap_or(i128::MAX);
+        let ns = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
+        let (tick_ns, recheck_ns) = (ns(options.tick), ns(options.recheck));
         let block_size = store.as_ref().map_or(0, |store| store.block_size());
         Self {
             file_ids: FileIds::default(),
-            stamps: Stamps::new(files(store.as_deref()), tick_ns),
+            stamps: Stamps::new(files(store.as_deref()), tick_ns, recheck_ns),
             coverage: Coverage::by(Arc::clone(&options.clock)),
             is_remote: options.is_remote,
             recent: Recent::new(options.recent_blocks, block_size),
@@ -320,7 +325,7 @@ impl Tier {
         let is_reported = may_count && reporting() == Reporting::Watched;
         let seen = self.stamps.opened(file, now, self.clock.wall_ns(), is_reported);
         if seen.blocks == Freshness::Changed {
-            self.drop_file(file);
+            self.drop_outdated(file);
         }
         seen.pages
     }
@@ -426,6 +431,12 @@ impl Tier {
             did
         });
         Ok(())
+    }
+
+    /// Drops blocks of an earlier content than that of the noted stamp.
+    fn drop_outdated(&self, file: FileId) {
+        self.drop_file(file);
+        self.stamps.dropped(file);
     }
 
     fn drop_file(&self, file: FileId) {

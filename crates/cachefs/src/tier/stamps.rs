@@ -30,6 +30,8 @@ const TRIES: usize = 4;
 pub(super) struct Stamps {
     shards: Box<[Mutex<Generations>]>,
     tick_ns: i128,
+    /// What was noted within this time after a change is looked at once more later; 0: a watch tells when a write has ended.
+    recheck_ns: i128,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,10 @@ struct StampEntry {
     doubted: bool,
     /// The kernel's pages may be older: the stamp was noted by a visit, which it does not know of, or they were read from dirty ones.
     unopened: bool,
+    /// It was noted within [`Stamps::recheck_ns`] after a change by others: the write may have gone on.
+    recent: bool,
+    /// Threads that drop the blocks of an earlier content.
+    dropping: u8,
     /// Our own writes under way.
     writers: u32,
     /// Counts our own writes as they begin. After a wrap a stat may be noted that is too old: then the next open finds a change.
@@ -103,10 +109,10 @@ fn in_a_generation(files: usize) -> usize {
 
 impl Stamps {
     /// Remembers about `most` files. Changes less than `tick_ns` apart can have the same time.
-    pub fn new(most: usize, tick_ns: i128) -> Self {
+    pub fn new(most: usize, tick_ns: i128, recheck_ns: i128) -> Self {
         let most = in_a_generation(most);
         let generations = || Generations { young: HashMap::new(), old: HashMap::new(), most };
-        Self { shards: (0..SHARDS).map(|_| Mutex::new(generations())).collect(), tick_ns }
+        Self { shards: (0..SHARDS).map(|_| Mutex::new(generations())).collect(), tick_ns, recheck_ns }
     }
 
     /// From now on remembers about `most` files.
@@ -121,7 +127,8 @@ impl Stamps {
         entry.is_some_and(|entry| entry.own && !entry.settled && entry.stamp == CompactStamp::of(stamp))
     }
 
-    /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it. `is_reported`: whether a
+    /// Compares the file's stamp, read at some moment before `now_ns`, with the noted one, and notes it. Who finds the blocks changed drops them, and then
+    /// calls [`Self::dropped`]. `is_reported`: whether a
     /// write by others in the tick of the noted stamp would have had the file forgotten by now. That counts only after a write of our own:
     /// others may store through mappings, which nobody reports.
     pub fn opened(&self, file: FileId, stamp: Stamp, now_ns: i128, is_reported: bool) -> OpenedFile {
@@ -132,7 +139,7 @@ impl Stamps {
         if is_reported && entry.own && entry.writers == 0 && self.tick_ns < FOREVER_NS {
             entry.settled = true;
         }
-        let blocks = entry.compare(stamp, now_ns, self.tick_ns);
+        let blocks = entry.compare(stamp, now_ns, (self.tick_ns, self.recheck_ns));
         let is_older = std::mem::take(&mut entry.unopened);
         OpenedFile { blocks, pages: if is_older { Freshness::Changed } else { blocks } }
     }
@@ -141,9 +148,18 @@ impl Stamps {
     pub fn visited(&self, file: FileId, stamp: Stamp, now_ns: i128) -> Freshness {
         let mut shard = lock(self.shard(file));
         let Some(entry) = shard.entry(file) else { return Freshness::Changed };
-        let blocks = entry.compare(stamp, now_ns, self.tick_ns);
+        let blocks = entry.compare(stamp, now_ns, (self.tick_ns, self.recheck_ns));
         entry.unopened |= blocks == Freshness::Changed;
         blocks
+    }
+
+    /// The blocks of an earlier content, which an open, a visit or a write found changed, are dropped now. Until then all find it changed.
+    pub fn dropped(&self, file: FileId) {
+        let mut shard = lock(self.shard(file));
+        let Generations { young, old, .. } = &mut *shard;
+        if let Some(entry) = young.get_mut(&file).or_else(|| old.get_mut(&file)) {
+            entry.dropping = entry.dropping.saturating_sub(1);
+        }
     }
 
     /// Bytes that are about to be read, only for the kernel's pages, may change without a sign in the stamp: the next open finds these
@@ -317,25 +333,33 @@ impl StampEntry {
         self.begun = self.begun.wrapping_add(1);
         if foreign {
             self.stamp = None;
+            self.dropping = self.dropping.saturating_add(1);
         }
         OwnWrite { foreign }
     }
 
     /// Compares with the noted stamp, and notes this one.
-    fn compare(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) -> Freshness {
+    fn compare(&mut self, stamp: Stamp, now_ns: i128, (tick_ns, recheck_ns): (i128, i128)) -> Freshness {
         let compact = CompactStamp::of(stamp);
         let own = self.own && self.stamp == compact;
+        let is_recent = now_ns - stamp.changed_ns < recheck_ns;
+        let may_have_gone_on = self.recent && !is_recent;
         let same = compact.is_some() && self.stamp == compact && self.settled && !self.doubted;
+        let same = same && !may_have_gone_on && self.dropping == 0;
         self.doubted = false;
         self.note(stamp, now_ns, tick_ns);
-        self.own = own;
-        if same { Freshness::Unchanged } else { Freshness::Changed }
+        (self.own, self.recent) = (own, is_recent && !own);
+        if same {
+            return Freshness::Unchanged;
+        }
+        self.dropping = self.dropping.saturating_add(1);
+        Freshness::Changed
     }
 
     fn note(&mut self, stamp: Stamp, now_ns: i128, tick_ns: i128) {
         self.stamp = CompactStamp::of(stamp);
         self.settled = stamp.is_settled(now_ns, tick_ns);
-        self.own = false;
+        (self.own, self.recent) = (false, false);
     }
 }
 

@@ -49,7 +49,7 @@ impl Tier {
     /// next open counts as one of a changed file.
     pub fn visited(&self, file: FileId, now: Stamp) {
         if self.stamps.visited(file, now, self.clock.wall_ns()) == Freshness::Changed {
-            self.drop_file(file);
+            self.drop_outdated(file);
         }
     }
 

@@ -7,7 +7,7 @@ use eke_cache_store::FileId;
 use rustix::io::Errno;
 
 use super::{ReadContext, Tier};
-use crate::backing::File;
+use crate::backing::{File, Stamp};
 
 /// Where a write goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,50 +34,70 @@ impl Tier {
         let written = match position {
             WritePosition::At(offset) => {
                 let bytes = offset..offset.saturating_add(data.len() as u64);
-                self.around(file, backing, || backing.write_at(data, offset), |_| bytes)
+                self.around(file, stats(backing), || backing.write_at(data, offset), |_| bytes)
             }
             WritePosition::End => {
                 let before = backing.stamp()?.size;
-                self.around(file, backing, || backing.append(data), |done| appended(backing, before, done))
+                let append = || backing.append(data);
+                self.around(file, stats(backing), append, |done| appended(backing, before, done))
             }
         }?;
         self.counters.bytes_written.add(written);
         Ok(written)
     }
 
-    /// Makes `change` to the backing file (truncation, fallocate, a copy in the kernel), drops its blocks from byte `from`
-    /// on, and notes its new stamp. `u64::MAX`: the content stays (a change of mode, owner, times, names).
+    /// Makes `change` to the backing file (truncation, fallocate, a copy in the kernel), drops its blocks with any of these `bytes`, and notes its
+    /// new stamp.
     ///
     /// # Errors
     /// Those of `change`.
     pub fn change<T>(
         &self,
         file: FileId,
-        from: u64,
+        bytes: Range<u64>,
         backing: &File,
         change: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        self.around(file, backing, change, |_| from..u64::MAX)
+        self.around(file, stats(backing), change, |_| bytes)
     }
 
-    /// Makes `change` and drops the blocks of the bytes that `changed` returns. A failed change may have changed bytes too.
+    /// Makes a `change` of mode, owner, times, names or attributes: the content stays, with its blocks and the kernel's pages, under a new stamp.
+    /// `stat`: of the file.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn change_beside<T>(
+        &self,
+        file: FileId,
+        stat: impl Fn() -> io::Result<Stamp>,
+        change: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        // A remote file is asked at its next open in any case, and of an unknown one there is nothing to keep.
+        if self.is_remote || self.stamps.size(file).is_none() {
+            return change();
+        }
+        self.around(file, (&stat, &stat), change, |_| 0..0)
+    }
+
+    /// Makes `change` and drops the blocks of the bytes that `changed` returns. A failed change may have changed bytes too. The stamp before comes from
+    /// the file system itself, that after it from this kernel.
     fn around<T>(
         &self,
         file: FileId,
-        backing: &File,
+        (fresh, after): (impl Fn() -> io::Result<Stamp>, impl Fn() -> io::Result<Stamp>),
         change: impl FnOnce() -> io::Result<T>,
         changed: impl FnOnce(&io::Result<T>) -> Range<u64>,
     ) -> io::Result<T> {
-        let begun = self.stamps.begin(file, || backing.fresh_stamp());
+        let begun = self.stamps.begin(file, fresh);
         if begun.foreign {
-            self.drop_file(file);
+            self.drop_outdated(file);
         }
         let done = change();
         self.drop_bytes(file, changed(&done));
         if self.is_remote {
             self.stamps.end_unseen(file, begun);
         } else {
-            self.stamps.end(file, begun, || backing.stamp(), || self.clock.wall_ns());
+            self.stamps.end(file, begun, after, || self.clock.wall_ns());
         }
         if done.as_ref().is_err_and(may_be_half_done) {
             self.stamps.doubt(file);
@@ -91,6 +111,10 @@ impl Tier {
             store.drop_range(file, bytes.start / size..bytes.end.div_ceil(size));
         }
     }
+}
+
+fn stats(backing: &File) -> (impl Fn() -> io::Result<Stamp>, impl Fn() -> io::Result<Stamp>) {
+    (|| backing.fresh_stamp(), || backing.stamp())
 }
 
 /// A change that failed on its way may have changed bytes and no time, as truncate(2) past a quota of Btrfs does, while the kernel

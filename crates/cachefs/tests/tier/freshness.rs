@@ -73,13 +73,44 @@ fn a_file_is_the_same_until_somebody_else_changes_it() {
 }
 
 #[test]
+fn what_was_opened_soon_after_a_change_by_others_is_read_once_more_later() {
+    let clock = Arc::new(Ahead(AtomicI64::new(500_000_000)));
+    let options = Options { clock: clock.clone(), recheck: Duration::from_secs(20), ..Options::default() };
+    let mut set = set_with(Compress::Sync, options);
+    set.other.write_all_at(&text(BLOCK, 1), 0).unwrap();
+    assert_eq!((set.open(), set.open()), (Freshness::Changed, Freshness::Unchanged));
+    clock.0.store(60_000_000_000, Ordering::SeqCst);
+    assert_eq!((set.open(), set.open()), (Freshness::Changed, Freshness::Unchanged), "the write went on");
+    set.write(WritePosition::At(0), &text(BLOCK, 2));
+    clock.0.store(120_000_000_000, Ordering::SeqCst);
+    assert_eq!(set.open(), Freshness::Unchanged, "our own has ended");
+}
+
+#[test]
+fn a_change_of_mode_keeps_the_blocks() {
+    let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
+    let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
+    set.write(WritePosition::At(0), &text(3 * BLOCK, 1));
+    set.open();
+    set.read(0, 3 * BLOCK);
+    set.wait_for_next_stamp();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o640);
+    let stat = || set.backing.stamp();
+    set.tier.change_beside(set.file, stat, || set.other.set_permissions(mode)).unwrap();
+    let before = set.tier.report().misses;
+    assert_eq!(set.open(), Freshness::Unchanged);
+    set.read(0, 3 * BLOCK);
+    assert_eq!(set.tier.report().misses, before);
+}
+
+#[test]
 fn after_a_change_that_failed_half_way_the_kernels_pages_are_not_kept() {
     let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
     let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
     set.write(WritePosition::At(0), &text(BLOCK, 1));
     set.open();
     let fail = |errno: rustix::io::Errno| {
-        let failed = set.tier.change(set.file, 0, &set.backing, || Err::<(), _>(errno.into()));
+        let failed = set.tier.change(set.file, 0..u64::MAX, &set.backing, || Err::<(), _>(errno.into()));
         assert_eq!(failed.unwrap_err().raw_os_error(), Some(errno.raw_os_error()));
         (set.open(), set.open())
     };

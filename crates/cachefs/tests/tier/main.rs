@@ -65,7 +65,7 @@ impl Set {
 
     fn truncate(&self, size: u64) {
         let from = size.min(self.other.metadata().unwrap().len());
-        self.tier.change(self.file, from, &self.backing, || self.other.set_len(size)).unwrap();
+        self.tier.change(self.file, from..u64::MAX, &self.backing, || self.other.set_len(size)).unwrap();
     }
 
     /// The kernel's time stamps are as coarse as its tick: a change within a tick would not show.
@@ -255,7 +255,7 @@ fn a_file_that_is_truncated_while_it_is_read_gives_no_error_and_no_other_bytes()
             }
         });
         for round in 0..300 {
-            tier.change(*file, 0, backing, || other.set_len(round * 97)).unwrap();
+            tier.change(*file, 0..u64::MAX, backing, || other.set_len(round * 97)).unwrap();
             fill();
         }
     });

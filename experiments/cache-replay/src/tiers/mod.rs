@@ -4,7 +4,8 @@
 //! # Layout
 //! - [`load`](mod@load): files and requests, sampled so that a cell takes milliseconds
 //! - [`page_cache`]: the kernel's two lists, or plain LRU; [`store`]: the compressed store in several orders of eviction
-//! - [`way`]: the ways to use both; [`product`]: the decisions of `eke-cache-policy`, driven by the model's clock
+//! - [`way`]: the ways to use both; [`product`]: the decisions of `eke-cache-policy`, driven by the model's clock; [`aside`]: the one whether the mount
+//!   is of use
 //! - [`replay`](mod@replay): one load, one way: which bytes come from where
 //! - [`bound`]: what no way can beat
 //! - [`time`]: disks and costs; [`queue`]: throughput and response times from the work of each request
@@ -14,6 +15,7 @@
 //! uncompressed, a piece of the store compressed; both take from the same memory. Files do not change. It does not know read-ahead
 //! that is wasted, parts of files, writes, memory of programs, recompression, or how much faster neighbouring files are read.
 
+pub mod aside;
 pub mod bound;
 pub mod list;
 pub mod load;

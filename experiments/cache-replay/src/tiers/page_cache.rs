@@ -49,6 +49,11 @@ impl PageCache {
         self.inactive.has(piece) || self.active.has(piece)
     }
 
+    /// Whether it had the piece and evicted it.
+    pub fn has_evicted(&self, piece: u32) -> bool {
+        self.evicted_at[piece as usize] > 0
+    }
+
     /// Requests a piece of `bytes`. Returns whether it was there.
     pub fn request(&mut self, piece: u32, bytes: u32) -> bool {
         if self.active.has(piece) {

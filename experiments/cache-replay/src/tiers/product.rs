@@ -106,6 +106,16 @@ impl Product {
         Some((limit.0 as f64 / self.scale) as u64)
     }
 
+    /// Its time.
+    pub fn now_s(&self) -> f64 {
+        self.now_s
+    }
+
+    /// The mount is back: the store grows anew.
+    pub fn has_returned(&mut self) {
+        self.state = GovernorState::default();
+    }
+
     fn decide(&mut self, held: Bytes) -> Bytes {
         let machine = Memory { total: MACHINE, available: MACHINE, free: MACHINE, ..Memory::default() };
         let group = Group { path: "/".into(), limit: self.memory, used: held, usage: held };

@@ -40,6 +40,7 @@ pub struct Store {
     used: u64,
     /// Compressed bytes of each piece; 0: not stored.
     weights: Vec<u32>,
+    evicted: Vec<u32>,
 }
 
 impl Store {
@@ -59,12 +60,22 @@ impl Store {
                 now: 0,
             },
         };
-        Self { queue, capacity: 0, used: 0, weights: vec![0; pieces] }
+        Self { queue, capacity: 0, used: 0, weights: vec![0; pieces], evicted: Vec::new() }
     }
 
     /// Its bytes.
     pub fn used(&self) -> u64 {
         self.used
+    }
+
+    /// The most bytes.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The pieces that were evicted since the last call.
+    pub fn take_evicted(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.evicted)
     }
 
     /// Whether it has the piece. Is no request.
@@ -167,7 +178,10 @@ impl Store {
                 }
             };
             match victim {
-                Some(piece) => self.forget(piece),
+                Some(piece) => {
+                    self.forget(piece);
+                    self.evicted.push(piece);
+                }
                 None => return,
             }
         }

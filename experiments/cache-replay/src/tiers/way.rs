@@ -16,7 +16,8 @@ pub enum Way {
     /// The store may have 95 % and holds everything; only files that were requested often, or do not compress, go through the page cache, the others by
     /// direct I/O.
     Direct,
-    /// What the product does by itself: admission, size and passthrough are its own code; its reads go through the page cache.
+    /// What the product does by itself, over the directory itself: admission, size, passthrough, and whether it stands aside, are its own code; its
+    /// reads go through the page cache.
     Eke,
 }
 
@@ -63,7 +64,7 @@ impl Way {
                 "95 % to the store, which takes every miss; files that were requested three times go through the page cache, the others by direct I/O"
             }
             Self::Eke => {
-                "a mount at its defaults: eke's own code decides on admission, passthrough and size, by the model's clock; reads go through the page cache"
+                "a mount at its defaults, over the directory itself: eke's own code decides on admission, passthrough, size, and when it stands aside, by the model's clock; reads go through the page cache"
             }
         }
     }

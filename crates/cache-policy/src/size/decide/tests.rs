@@ -69,7 +69,7 @@ fn a_group_that_is_nearly_full_shrinks_the_store_though_the_machine_has_room() {
 #[test]
 fn swapping_shrinks_only_while_little_is_free() {
     let mut signals = machine(4096, 3000);
-    signals.machine.swap_pages = 10_000;
+    signals.machine.swapped_out = 10_000;
     let asked = Memory::Bytes(Bytes::mib(800));
     let before = state(800, SECOND, i64::MAX / 8);
     let calm = decide(
@@ -124,7 +124,7 @@ fn signals() -> impl Strategy<Value = Signals> {
     (64u64..65_536, 0u64..=100, proptest::option::of((32u64..8192, 0u64..=100)), 0u64..2000, 0u64..=100)
         .prop_map(|(total, share, group, pages, free)| {
             let mut signals = machine(total, total * share / 100);
-            signals.machine.swap_pages = pages;
+            signals.machine.swapped_out = pages;
             signals.machine.free = Bytes(signals.machine.available.0 * free / 100);
             match group {
                 Some((limit, used)) => with_group(signals, limit, limit * used / 100),

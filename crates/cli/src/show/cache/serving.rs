@@ -150,7 +150,7 @@ fn watch(w: &WatchStats) -> String {
     let names = if w.names { ", so names and attributes stay in memory" } else { "" };
     let overflows = match w.overflows {
         0 => String::new(),
-        n => format!("; its queue overflowed {n} times, and the cache dropped everything"),
+        n => format!("; its queue overflowed {n} times: names were asked for again, open files compared"),
     };
     format!("reported by the kernel at once{names}: {} so far{overflows}", w.changes)
 }
