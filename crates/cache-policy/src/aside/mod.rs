@@ -10,7 +10,7 @@
 //!
 //! The last two must also be so over the last busy minutes ([`Past`]): a backup that reads all files once does not empty a store that was of use.
 //!
-//! Aside, only reads of what was dropped from memory before count (refaults), while the memory is full. It returns when they would take a tenth of the time,
+//! Aside, only reads of what was dropped from memory before count (refaults), while the memory is full. It returns when the store would save a tenth of the time,
 //! and not before a pause is over, which grows each time that it leaves again soon.
 
 mod past;

@@ -208,6 +208,9 @@ fn it_returns_for_small_reads_that_keep_the_disk_busy_and_not_beside_unused_memo
     assert_eq!(aside().advice(600, small).map(|(_, advice)| advice), Some(Advice::Return));
     let elsewhere = Load { end: Sample { is_full: false, ..small.end }, ..small };
     assert_eq!(aside().advice(600, elsewhere), None);
+    let fast = Sample { miss_us: 30.0, ..SLOW };
+    let at_once = Load { refaulted: Bytes::mib(4000), end: fast, ..USEFUL };
+    assert_eq!(aside().advice(600, at_once), None, "a disk as fast as memory");
 }
 
 #[test]

@@ -9,12 +9,14 @@ use eke_model::units::Bytes;
 const OPEN_US: f64 = 60.0;
 /// The same for a read of the worker's memory, beside the decompression.
 const READ_US: f64 = 15.0;
+/// What a block from the store takes a usual processor.
+const HIT_US: f64 = 40.0;
 /// Memory of the kernel for each file that is known through the mount, too: its inode and name (`fuse_inode`, `dentry`), and as much of the
 /// backing file system, where they are held although nobody asks there.
 const FILE: u64 = 2048;
 /// The share of time below which reads of the disk do not matter.
 const HARDLY: f64 = 0.02;
-/// The share of time that refaults must take before it returns.
+/// The share of time that answers of the store would save instead of refaults, before it returns.
 const SHORT: f64 = 0.1;
 /// Fewer opens and reads in a window say nothing.
 const BUSY: u64 = 100;
@@ -123,12 +125,13 @@ impl Window {
         raw.saturating_sub(held) <= free || raw.0.saturating_mul(2) <= (available + held).0
     }
 
-    /// True if the memory is full, and refaults would keep the disk busy. They may be of any file on the machine: beside unused memory they are those of a
+    /// True if the memory is full, and the store could save much of the time of refaults: not on a disk as fast as memory. They may be of any file on the machine: beside unused memory they are those of a
     /// group with a limit of its own.
     pub fn is_short_of_memory(&self) -> bool {
         let block = if self.end.miss_bytes == 0 { BLOCK } else { self.end.miss_bytes.clamp(4096, BLOCK) };
         let blocks = self.count(|s| s.refaulted.0) as f64 / f64::from(block);
-        self.end.is_full && blocks * self.end.miss_us >= SHORT * self.us()
+        let saved_us = (self.end.miss_us - HIT_US - READ_US).max(0.0);
+        self.end.is_full && blocks * saved_us >= SHORT * self.us()
     }
 
     /// True if requests cost so much more than hits save that somebody could notice.
