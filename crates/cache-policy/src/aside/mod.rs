@@ -10,8 +10,9 @@
 //!
 //! The last two must also be so over the last busy minutes ([`Past`]): a backup that reads all files once does not empty a store that was of use.
 //!
-//! Aside, only reads of what was dropped from memory before count (refaults), while the memory is full. It returns when the store would save a tenth of the time,
-//! and not before a pause is over, which grows each time that it leaves again soon.
+//! Aside, only reads of what was dropped from memory before count (refaults). It returns when the store would save a tenth of the time, and
+//! not before a pause is over, which grows each time that it leaves again soon. After a return in vain it returns only while memory is full: beside unused
+//! memory refaults are those of a group with a limit of its own, perhaps of other files.
 
 mod past;
 mod window;
@@ -232,7 +233,9 @@ impl Usefulness {
         match self.place {
             Place::Serving { .. } => self::serving(window, &self.past).map_or(Advice::Stay, Advice::Leave),
             Place::Aside { earliest } if window.end.now < earliest => Advice::Stay,
-            Place::Aside { .. } if window.is_short_of_memory() => Advice::Return,
+            Place::Aside { .. } if window.is_short_of_memory() && (window.end.is_full || self.vain == 0) => {
+                Advice::Return
+            }
             Place::Aside { .. } => Advice::Stay,
         }
     }

@@ -197,17 +197,20 @@ fn what_nobody_notices_is_no_loss() {
 }
 
 #[test]
-fn it_returns_for_small_reads_that_keep_the_disk_busy_and_not_beside_unused_memory() {
-    let aside = || {
+fn it_returns_for_small_reads_that_keep_the_disk_busy_and_beside_unused_memory_only_once() {
+    let aside_after = |vain| {
         let mut state = Usefulness::serving();
-        state.left(Left { reason: Reason::Fits, disk_us: 0, disk_bytes: 0, vain: 0 }, Duration::ZERO);
+        state.left(Left { reason: Reason::Fits, disk_us: 0, disk_bytes: 0, vain }, Duration::ZERO);
         Run::of(state)
     };
+    let aside = || aside_after(0);
     // 120 reads of 4 KiB a second.
     let small = Load { refaulted: Bytes(120 * 4096), end: Sample { miss_bytes: 4096, ..SLOW }, ..USEFUL };
     assert_eq!(aside().advice(600, small).map(|(_, advice)| advice), Some(Advice::Return));
     let elsewhere = Load { end: Sample { is_full: false, ..small.end }, ..small };
-    assert_eq!(aside().advice(600, elsewhere), None);
+    assert_eq!(aside().advice(600, elsewhere).map(|(_, advice)| advice), Some(Advice::Return));
+    assert_eq!(aside_after(1).advice(600, elsewhere), None);
+    assert_eq!(aside_after(1).advice(600, small).map(|(_, advice)| advice), Some(Advice::Return));
     let fast = Sample { miss_us: 30.0, ..SLOW };
     let at_once = Load { refaulted: Bytes::mib(4000), end: fast, ..USEFUL };
     assert_eq!(aside().advice(600, at_once), None, "a disk as fast as memory");

@@ -125,13 +125,13 @@ impl Window {
         raw.saturating_sub(held) <= free || raw.0.saturating_mul(2) <= (available + held).0
     }
 
-    /// True if the memory is full, and the store could save much of the time of refaults: not on a disk as fast as memory. They may be of any file on the machine: beside unused memory they are those of a
-    /// group with a limit of its own.
+    /// True if the store could save much of the time of refaults, which it cannot on a disk as fast as memory. They may be of any file on the
+    /// machine.
     pub fn is_short_of_memory(&self) -> bool {
         let block = if self.end.miss_bytes == 0 { BLOCK } else { self.end.miss_bytes.clamp(4096, BLOCK) };
         let blocks = self.count(|s| s.refaulted.0) as f64 / f64::from(block);
         let saved_us = (self.end.miss_us - HIT_US - READ_US).max(0.0);
-        self.end.is_full && blocks * saved_us >= SHORT * self.us()
+        blocks * saved_us >= SHORT * self.us()
     }
 
     /// True if requests cost so much more than hits save that somebody could notice.

@@ -509,6 +509,9 @@ fn it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there
     assert!(refusal.kind == RefusalKind::Busy && !refusal.what.contains("before"), "{refusal}");
     drop(open);
     read_until(&data, "it leaves again", || !is_covered(&data));
+    // After a return in vain its own memory must be full.
+    let group = thrashing.1.as_ref().unwrap();
+    [served.server.supervisor(), served.server.worker()].iter().for_each(|&pid| group.admit(pid).unwrap());
     // Whoever owns a part of the path could have another directory covered.
     let away = dir.path().join("away");
     fs::rename(&data, &away).unwrap();
