@@ -96,7 +96,7 @@ fn stored_results_with_a_repeated_arm_have_a_noise_floor() {
             found.push(name);
         }
     }
-    for name in ["farm-replicas.json", "farm.json", "names.json"] {
+    for name in ["farm.json", "names.json"] {
         assert!(found.iter().any(|found| found == name), "{name}: {found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A mount that gains nothing stands aside, and returns when memory is short.
+//! A mount that gains nothing stands aside.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -31,10 +31,10 @@ use crate::writers::Holder;
 
 const FILES: usize = 40;
 /// It looks for so many seconds, not 20.
-const WINDOW: &str = "1";
+pub const WINDOW: &str = "1";
 
 /// A directory with files, inside a temporary one.
-fn directory() -> (tempfile::TempDir, PathBuf) {
+pub fn directory() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     fs::create_dir(&data).unwrap();
@@ -42,19 +42,19 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
     (dir, data)
 }
 
-fn serve(data: &Path) -> Served {
+pub fn serve(data: &Path) -> Served {
     Served::with(data, data, &["--window", WINDOW], |settings| settings.keep_mounted = false).unwrap()
 }
 
 /// Reads all files.
-fn read_all(data: &Path) {
+pub fn read_all(data: &Path) {
     for n in 0..FILES {
         assert_eq!(fs::read_to_string(data.join(n.to_string())).unwrap(), format!("{n}\n").repeat(20_000));
     }
 }
 
 /// Reads the files again and again, until it is so.
-fn read_until(data: &Path, what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn read_until(data: &Path, what: &str, mut is_so: impl FnMut() -> bool) {
     wait_for(what, || {
         let since = Instant::now();
         while since.elapsed() < Duration::from_millis(200) {
@@ -65,7 +65,7 @@ fn read_until(data: &Path, what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// True if a cache is mounted at the directory.
-fn is_covered(data: &Path) -> bool {
+pub fn is_covered(data: &Path) -> bool {
     mounts::read().unwrap().iter().any(|mount| mount.point() == data)
 }
 
@@ -169,10 +169,10 @@ fn what_the_kernel_leads_others_to_keeps_it_too() {
 }
 
 /// A directory on a mount of its own that propagates to others. Drop unmounts it.
-struct Propagating(PathBuf);
+pub struct Propagating(PathBuf);
 
 impl Propagating {
-    fn new(dir: &Path) -> Self {
+    pub fn new(dir: &Path) -> Self {
         let path = dir.to_str().unwrap();
         run("mount", &["--bind", path, path]);
         run("mount", &["--make-shared", path]);
@@ -187,7 +187,7 @@ impl Drop for Propagating {
 }
 
 /// A shell in a mount namespace of its own, of this propagation, after a command.
-fn in_namespace(propagation: &str, command: &str, data: &Path) -> Holder {
+pub fn in_namespace(propagation: &str, command: &str, data: &Path) -> Holder {
     let script =
         format!("exec unshare -m --propagation {propagation} sh -c '{command} && echo there && read end'");
     Holder::new(&script, data)
@@ -233,10 +233,10 @@ fn it_leaves_with_the_mounts_that_follow_it_and_stays_while_others_would_not() {
 }
 
 /// What systemd does for `ProtectSystem=strict` in a service's namespace.
-const STRICT: &str = "mount -o remount,bind,ro \"$DIR/..\"";
+pub const STRICT: &str = "mount -o remount,bind,ro \"$DIR/..\"";
 
 /// Is the mount read-only in the namespace of a process?
-fn is_read_only_in(pid: u32, data: &Path) -> bool {
+pub fn is_read_only_in(pid: u32, data: &Path) -> bool {
     let seen = parse(&fs::read(format!("/proc/{pid}/mountinfo")).unwrap());
     let ours = seen.iter().find(|m| m.place == data && m.kind.contains("eke-cache")).unwrap();
     ours.flags.split(',').any(|flag| flag == "ro")
@@ -334,39 +334,10 @@ fn what_was_warmed_is_in_the_page_cache_when_it_leaves() {
 }
 
 /// Drops a file's pages from the page cache.
-fn drop_pages(path: &Path) {
+pub fn drop_pages(path: &Path) {
     let file = File::open(path).unwrap();
     file.sync_all().unwrap();
     fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-}
-
-#[test]
-fn it_knows_what_is_mounted_on_it_after_its_return() {
-    const NAME: &str = "it_knows_what_is_mounted_on_it_after_its_return";
-    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
-    let _machine = lock_machine();
-    let (dir, data) = directory();
-    let [inside, elsewhere] = ["data/inside", "elsewhere"].map(|name| dir.path().join(name));
-    for place in [&inside, &elsewhere] {
-        fs::create_dir(place).unwrap();
-    }
-    // The worker stays.
-    let args = ["--window", WINDOW, "--no-resend"];
-    let served = Served::with(&data, &data, &args, |settings| settings.keep_mounted = false).unwrap();
-    let worker = served.server.worker();
-    read_until(&data, "it leaves", || served.status().aside.is_some());
-    // The kernel gives the number that became free to the next mount.
-    let _elsewhere = InMemory::of("tmpfs", &elsewhere, "size=1m");
-    let thrashing = match Thrashing::start(dir.path()) {
-        Ok(thrashing) => thrashing,
-        Err(why) => return skip(NAME, &why),
-    };
-    wait_for("it returns", || served.status().aside.is_none());
-    drop(thrashing);
-    let _inside = InMemory::of("tmpfs", &inside, "nosuid");
-    let stats = served.stats();
-    assert!(stats.not_served.is_empty(), "{:?}", stats.not_served);
-    assert_eq!(served.server.worker(), worker);
 }
 
 /// Files that were read, before it leaves.
@@ -434,90 +405,4 @@ fn what_dies_while_it_is_aside_leaves_the_directory_as_it_is() {
     kill(served.server.supervisor(), Signal::KILL);
     wait_for("the guard unmounts it", || mounts::read().unwrap().iter().all(|mount| mount.dir != data));
     read_all(&data);
-}
-
-/// Reads more than its group may have, again and again. Drop ends it, and the group.
-struct Thrashing(Child, Option<Group>);
-
-impl Thrashing {
-    fn start(dir: &Path) -> Result<Self, String> {
-        let parent = GroupParent::find(&Root::host()).map_err(|e| e.to_string())?;
-        let group = Group::make(&Root::host(), &parent, "aside").map_err(|e| e.to_string())?;
-        group.limit(Bytes::mib(24)).unwrap();
-        for name in ["a", "b", "c", "d"] {
-            let large = dir.join(name);
-            fs::write(&large, vec![7; 48 << 20]).unwrap();
-            // Not in the memory of this process's group.
-            drop_pages(&large);
-        }
-        let script = "read go; for file in a b c d; do while :; do cat $file >/dev/null; done & done; wait";
-        let child = Command::new("sh").args(["-c", script]).current_dir(dir).stdin(Stdio::piped()).spawn();
-        let mut child = child.unwrap();
-        group.admit(child.id()).unwrap();
-        drop(child.stdin.take());
-        Ok(Self(child, Some(group)))
-    }
-}
-
-impl Drop for Thrashing {
-    fn drop(&mut self) {
-        let group = self.1.take().unwrap();
-        group.kill().unwrap();
-        let _ = self.0.wait();
-        group.remove().unwrap();
-    }
-}
-
-/// Waits until it would return, but for this reason.
-fn would_return(served: &Served, why: &str) {
-    wait_for(why, || served.status().not_moved.is_some_and(|text| text.contains(why)));
-    assert!(!is_covered(&served.place()), "{why}");
-}
-
-#[test]
-fn it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there() {
-    const NAME: &str = "it_returns_when_memory_is_short_over_its_own_directory_if_nobody_writes_there";
-    let Some(_alone) = alone(NAME, lacking(&NEEDS)) else { return };
-    let _machine = lock_machine();
-    let (dir, data) = directory();
-    let _propagating = Propagating::new(dir.path());
-    let strict = in_namespace("slave", STRICT, &data);
-    let served = serve(&data);
-    read_until(&data, "it leaves", || served.status().aside.is_some());
-    let writer = Holder::new("exec 3>>\"$DIR/7\"", &data);
-    let thrashing = match Thrashing::start(dir.path()) {
-        Ok(thrashing) => thrashing,
-        Err(why) => return skip(NAME, &why),
-    };
-    would_return(&served, "open for writing");
-    drop(writer);
-    // Nothing propagates to it, so the mount would not cover the directory there.
-    let elsewhere = in_namespace("private", "true", &data);
-    would_return(&served, "does not change as this one does");
-    drop(elsewhere);
-    wait_for("it returns", || served.status().aside.is_none());
-    assert!(is_covered(&data) && is_read_only_in(strict.0.id(), &data));
-    drop(strict);
-    let small = served.server.worker();
-    read_all(&data);
-    wait_for("a worker with all that serving needs", || {
-        served.server.worker_now().is_some_and(|pid| pid != small)
-    });
-    read_all(&data);
-    let open = File::open(data.join("7")).unwrap();
-    let Response::Refused(refusal) = served.umount() else { panic!("it was unmounted with an open file") };
-    assert!(refusal.kind == RefusalKind::Busy && !refusal.what.contains("before"), "{refusal}");
-    drop(open);
-    read_until(&data, "it leaves again", || !is_covered(&data));
-    // After a return in vain its own memory must be full.
-    let group = thrashing.1.as_ref().unwrap();
-    [served.server.supervisor(), served.server.worker()].iter().for_each(|&pid| group.admit(pid).unwrap());
-    // Whoever owns a part of the path could have another directory covered.
-    let away = dir.path().join("away");
-    fs::rename(&data, &away).unwrap();
-    fs::create_dir(&data).unwrap();
-    would_return(&served, "another directory");
-    assert!(!is_covered(&away));
-    drop(thrashing);
-    assert_eq!(served.umount(), Response::Done);
 }

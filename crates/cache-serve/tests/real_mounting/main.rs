@@ -13,5 +13,6 @@ mod borders;
 mod common;
 mod hidden;
 mod place;
+mod returns;
 mod served;
 mod writers;
