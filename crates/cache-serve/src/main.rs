@@ -48,8 +48,8 @@ fn main() -> ExitCode {
             "--no-ttl" => tests.ttl = Some(Duration::ZERO),
             "--patient" => tests.patience = Some(Duration::from_secs(10)),
             "--window" => {
-                let seconds = options.next().and_then(|seconds| seconds.parse().ok());
-                tests.window = seconds.map(Duration::from_secs);
+                let milliseconds = options.next().and_then(|milliseconds| milliseconds.parse().ok());
+                tests.window = milliseconds.map(Duration::from_millis);
             }
             "--state" => tests.state = options.next().map(PathBuf::from),
             _ => return usage_error(USAGE),

@@ -5,33 +5,30 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use eke_apply::cgroup::{Group, GroupParent};
 use eke_cache_mounts::mounts::{self, ASIDE};
 use eke_cache_mounts::settings::Settings;
-use eke_cache_mounts::status::{RefusalKind, Response};
-use eke_linux::Root;
+use eke_cache_mounts::status::Response;
 use eke_linux::page_cache::is_resident;
 use eke_linux::parse::mountinfo::parse;
 use eke_model::units::Bytes;
-use eke_testkit::real::{lacking, lock_machine, no_program, skip};
+use eke_testkit::real::{lacking, lock_machine, no_program};
 use eke_testkit::wait::{RaiseOnDrop, wait_for};
 use rustix::fs::{Advice, fadvise};
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::Signal;
 
 use crate::common::NEEDS;
-use crate::common::mount::{InMemory, run};
+use crate::common::mount::run;
 use crate::common::server::kill;
 use crate::served::{Served, alone};
 use crate::writers::Holder;
 
 const FILES: usize = 40;
-/// It looks for so many seconds, not 20.
-pub const WINDOW: &str = "1";
+/// Its windows have so many milliseconds, or until the next second, and its pauses are a tenth.
+pub const WINDOW: &str = "500";
 
 /// A directory with files, inside a temporary one.
 pub fn directory() -> (tempfile::TempDir, PathBuf) {
