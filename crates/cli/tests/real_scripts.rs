@@ -424,6 +424,18 @@ fn in_rc_local_the_agents_log_is_roots_alone() {
     assert_eq!(ran.stdout, "its error\n755\n600\nits log\n", "{}", ran.shown());
 }
 
+/// Elsewhere the build root's programs would run under emulation for hours, or not at all. As another user than root it would end all the same.
+#[test]
+fn packages_are_made_on_amd64_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "printf '#!/bin/sh\necho aarch64\n' >uname; printf '#!/bin/sh\necho 1000\n' >id; chmod +x uname id; \
+                  PATH=$PWD:$PATH; $T/packages/make";
+    let mut command = Command::new("sh");
+    let ran = ran(command.args(["-c", script]).current_dir(&dir).env("T", TREE));
+    assert_eq!(ran.status, Some(1), "{}", ran.shown());
+    assert!(ran.stderr.contains("made on amd64; here `sudo make install` builds"), "{}", ran.shown());
+}
+
 #[test]
 fn bpf_is_not_built_in_a_path_with_a_blank() {
     let features = |target: &str| {

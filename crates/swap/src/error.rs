@@ -45,13 +45,24 @@ pub enum Error {
     },
     /// Large files are there, but every page that was tried is in the page cache.
     #[error(
-        "none of the pages tried, of {files} files in {dirs}, came from the disk: the page cache has them, and the file system has no direct I/O"
+        "none of the pages tried, of {files} files in {dirs}, came from the disk: the page cache has them, and direct I/O does not go past it"
     )]
     NothingRead {
         /// The directories.
         dirs: String,
         /// Opened files.
         files: usize,
+    },
+    /// Nothing shows whether a read comes from the disk.
+    #[error(
+        "{} is on {file_system}, which answers from a cache of its own, so the time of a read says nothing about the disk",
+        path.display()
+    )]
+    OwnCache {
+        /// A file.
+        path: PathBuf,
+        /// `ZFS`.
+        file_system: &'static str,
     },
     /// The page would come from no disk, so its time says nothing.
     #[error(

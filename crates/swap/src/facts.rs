@@ -127,7 +127,8 @@ impl Missing {
 pub struct DiskArea {
     /// The area as in `/proc/swaps`.
     pub path: String,
-    /// The whole block device of the partition, mapping, loop device or file: `sda`. `None` if unknown.
+    /// The whole block device of the partition, mapping, loop device or file: `sda`; of several the one that swapping harms most, or the slowest.
+    /// `None` if unknown.
     pub device: Option<String>,
     /// The kind of that disk.
     pub kind: DiskKind,
@@ -148,7 +149,7 @@ pub enum DiskKind {
     Solid,
     /// SD card, eMMC, USB stick, raw flash: it fails after few writes.
     WearsOut,
-    /// Behind a network: swap on it can deadlock.
+    /// Behind a network, or a volume of ZFS (`zd0`): swap on it can deadlock.
     Network,
     /// A virtual disk, or unknown.
     #[default]
@@ -291,7 +292,7 @@ pub struct Manager {
     pub devices: Vec<String>,
 }
 
-/// A program beside eke: tuned, preload, an OOM daemon.
+/// A program beside eke: tuned, preload, an OOM daemon. Or a file that sets a knob at boot: `/etc/sysctl.d/99-database.conf`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Other {
@@ -299,7 +300,7 @@ pub struct Other {
     pub name: String,
     /// Does it run, or start at boot?
     pub active: bool,
-    /// What it does here: `profile balanced`.
+    /// What it does here: `profile balanced`, `vm.swappiness = 1`.
     pub does: String,
     /// The knobs of eke that it sets, too.
     pub sets: Vec<String>,

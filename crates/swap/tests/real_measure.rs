@@ -168,6 +168,37 @@ fn reads_of_a_netbooted_root_are_timed() {
     assert!(!read.direct && read.reads > 0 && read.p50.0 > 0, "{read:?}");
 }
 
+/// btrfs accepts `O_DIRECT` for compressed data and reads it through the page cache: a machine that has run for a while answers in no time.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a file of the test's own")]
+fn compressed_files_of_btrfs_are_read_from_the_disk() {
+    let _lock = lock_machine();
+    let test = "compressed_files_of_btrfs_are_read_from_the_disk";
+    let Some((root, facts)) = machine() else { return };
+    if let Some(why) = no_program(&["mkfs.btrfs", "mount"]) {
+        return skip(test, &why);
+    }
+    let here = tempfile::tempdir().unwrap();
+    let script = "truncate -s 128M image && mkfs.btrfs -q image && mkdir merged && \
+                  mount -o loop,compress-force=zstd:1 image merged && mkdir merged/usr";
+    let made = Command::new("sh").args(["-c", script]).current_dir(&here).output().unwrap();
+    let mounted = NetbootRoot(here);
+    if !made.status.success() {
+        return skip(test, &format!("no btrfs: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    let mut bytes = vec![0; 8 << 20];
+    let mut seed = 3;
+    bytes.chunks_mut(4096).for_each(|page| fill(page, &mut seed));
+    let dir = mounted.merged().join("usr");
+    std::fs::write(dir.join("program"), bytes).unwrap();
+    assert!(Command::new("sync").arg("-f").arg(&dir).status().unwrap().success());
+    std::fs::read(dir.join("program")).unwrap();
+    let scope = Scope { files: Some(dir), ..Scope::default() };
+    let m = measure(&root, &facts, &Limits::default(), &scope, &mut NoScratch).unwrap();
+    let read = m.file_read.unwrap_or_else(|| panic!("{:?}", m.unmeasured));
+    assert!(!read.direct && read.reads > 0, "{read:?}");
+}
+
 #[test]
 fn a_twin_of_known_pages_has_their_real_ratio() {
     let _lock = lock_machine();

@@ -15,7 +15,7 @@ pub fn swap_texts(data: &[u8]) {
         parse::has_module(&text, &key),
     );
     let _ = (parse::shell_value(&text, &key), parse::zram_sections(&text), parse::crypto_compressors(&text));
-    let _ = parse::tuned_profile(&text);
+    let _ = (parse::tuned_profile(&text), parse::sysctl_values(&text));
     let _ = (parse::fail_swap_on(&text), parse::kubelet_options(parse::words(&text)));
     let _ = (
         parse::is_root(&text),

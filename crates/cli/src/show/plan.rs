@@ -8,6 +8,8 @@ use eke_present::table::Table;
 use eke_present::terminal;
 use eke_present::words::time;
 use eke_swap::decide::algorithm::AlgorithmVerdict;
+use eke_swap::decide::present;
+use eke_swap::facts::Facts;
 use eke_swap::measure::measurements::{AlgorithmMeasurement, DiskLatency, Measured};
 
 use crate::documents::{Plan as Document, Switch};
@@ -18,10 +20,12 @@ pub fn text(document: &Document) -> String {
     out += &table(document);
     out += &disks(&document.measured);
     let _ = writeln!(out, "\n{}", wrapped(&format!("{}.", document.decision.backend_reason.text), "", ""));
-    out += &steps(&document.decision.plan);
+    out += &steps(&document.decision.plan, &document.facts);
     out += &prediction(&document.decision.plan);
-    out += &switch("Prefetch", "enabled = \"{}\" under [prefetch]", &document.prefetch);
-    out += &switch("The governor of writers", "govern = \"{}\" under [io]", &document.governor);
+    if document.facts.elsewhere().is_none() {
+        out += &switch("Prefetch", "enabled = \"{}\" under [prefetch]", &document.prefetch);
+        out += &switch("The governor of writers", "govern = \"{}\" under [io]", &document.governor);
+    }
     out
 }
 
@@ -136,7 +140,7 @@ fn disk_line(what: &str, d: &DiskLatency) -> String {
     format!("{what}: {} (p99 {}), {} random reads of {}{past}", d.p50, d.p99, d.reads, d.what)
 }
 
-fn steps(plan: &Plan) -> String {
+fn steps(plan: &Plan, facts: &Facts) -> String {
     let mut out = String::new();
     for (i, group) in grouped(&plan.steps).into_iter().enumerate() {
         let first = group[0];
@@ -145,7 +149,8 @@ fn steps(plan: &Plan) -> String {
             2 => ", and of 1 more group".to_owned(),
             n => format!(", and of {} more groups", n - 1),
         };
-        let _ = writeln!(out, "\n{:>3}. {}{others}", i + 1, first.step);
+        let now = present::value(facts, &first.step).map_or(String::new(), |now| format!(" (now {now})"));
+        let _ = writeln!(out, "\n{:>3}. {}{now}{others}", i + 1, first.step);
         let _ = writeln!(out, "{}", wrapped(&first.reason.text, "     ", "     "));
     }
     out
@@ -214,6 +219,17 @@ mod tests {
         assert!(
             words(false).starts_with("Prefetch is off: a launch waits 2 s. To turn it on: enabled = \"on\"")
         );
+    }
+
+    #[test]
+    fn a_step_shows_the_value_that_it_replaces() {
+        let mut plan = Plan::default();
+        plan.push(Step::set("vm.swappiness", 190), Reason::new("a test"));
+        plan.push(Step::set("vm.dirty_bytes", 9), Reason::new("a test"));
+        let facts = Facts { swappiness: Some(1), ..Facts::default() };
+        let shown = steps(&plan, &facts);
+        assert!(shown.contains("1. set vm.swappiness to 190 (now 1)\n"), "{shown}");
+        assert!(shown.contains("2. set vm.dirty_bytes to 9\n"), "{shown}");
     }
 
     #[test]

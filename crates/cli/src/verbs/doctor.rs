@@ -12,6 +12,7 @@ use eke_present::terminal::{columns, folded};
 use eke_present::{put, putln};
 use eke_swap::Swap;
 use eke_swap::facts::Facts;
+use eke_swap::probe::has_pressure;
 
 use super::Context;
 use super::program::{IO, PREFETCH, Program};
@@ -30,7 +31,7 @@ pub fn run(context: &Context, knobs: bool) -> Outcome {
 /// All lines.
 pub fn document(context: &Context) -> Outcome<documents::Doctor> {
     let facts = Swap.probe(&context.root).map_err(super::plan::failure)?;
-    let agent = agent_line(context)?;
+    let agent = agent_line(context, &facts)?;
     let kernel = kernel_release(&context.root);
     Ok(documents::Doctor { kernel, lines: lines(context, &facts, agent) })
 }
@@ -66,7 +67,7 @@ fn lines(context: &Context, facts: &Facts, agent: Line) -> Vec<Line> {
     }
     lines.extend(zram_lines(facts));
     lines.extend(zswap_lines(facts));
-    lines.extend(kernel_lines(context));
+    lines.extend(kernel_lines(context, facts));
     lines.push(source_line("launches are seen", &PREFETCH));
     lines.push(source_line("disks are measured", &IO));
     lines.extend(super::cache::fuse::Fuse::host(&context.root).lines());
@@ -80,7 +81,7 @@ fn lines(context: &Context, facts: &Facts, agent: Line) -> Vec<Line> {
     lines
 }
 
-fn agent_line(context: &Context) -> Outcome<Line> {
+fn agent_line(context: &Context, facts: &Facts) -> Outcome<Line> {
     let found = match eke_client::agent::snapshot(&context.root) {
         Err(silent) if silent.status() == Status::NoAgent => {
             let why = format!("{} (`sudo eke down` ends it, `sudo eke up` starts another)", silent.message());
@@ -88,7 +89,11 @@ fn agent_line(context: &Context) -> Outcome<Line> {
         }
         found => found?.is_some(),
     };
-    Ok(line("agent", found, "answers on /run/eke/agent.sock", "not running (`sudo eke up` starts it)"))
+    let not_running = match facts.elsewhere() {
+        Some(_) => "does not run here",
+        None => "not running (`sudo eke up` starts it)",
+    };
+    Ok(line("agent", found, "answers on /run/eke/agent.sock", not_running))
 }
 
 fn line(what: &str, available: bool, yes: impl Into<String>, no: impl Into<String>) -> Line {
@@ -144,6 +149,9 @@ fn link_line(beyond: &BTreeSet<String>) -> Line {
 }
 
 fn zram_lines(facts: &Facts) -> Vec<Line> {
+    if facts.elsewhere().is_some() {
+        return vec![line("zram", false, "", "not set up from here")];
+    }
     let mut lines = vec![zram_line(facts)];
     let Some(f) = &facts.zram.features else {
         lines.extend((lines[0].available).then(|| recompression_line(facts.zram.multi_comp)));
@@ -217,7 +225,7 @@ fn lru_gen_is_on(context: &Context) -> Option<bool> {
     lru_gen::is_on(&context.root.read("sys/kernel/mm/lru_gen/enabled").ok()?)
 }
 
-fn kernel_lines(context: &Context) -> Vec<Line> {
+fn kernel_lines(context: &Context, facts: &Facts) -> Vec<Line> {
     let has = |path: &str| context.root.exists(path);
     let v2 = context
         .root
@@ -226,16 +234,18 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
     let v1 = has("sys/fs/cgroup/memory/memory.limit_in_bytes");
     let groups =
         if v2 { "cgroup v2" } else { "cgroup v1 (eke itself charges the compressed pool to the box)" };
+    let is_host = facts.elsewhere().is_none();
     let lru_gen = match lru_gen_is_on(context) {
-        Some(false) => "off; `eke up` switches it on with lru_gen = true in the settings",
+        Some(false) if is_host => "off; `eke up` switches it on with lru_gen = true in the settings",
+        Some(false) => "off",
         _ => "reclaim by generations is on; min_ttl_ms can guard against freezes",
     };
-    vec![
+    let mut lines = vec![
         line(
             "pressure (PSI)",
-            has("proc/pressure/memory"),
+            has_pressure(&context.root),
             "the agent is woken by memory pressure",
-            "no /proc/pressure (CONFIG_PSI, or psi=1 on the kernel's command line): nothing wakes the agent, and the guard acts only when memory is exhausted",
+            "no /proc/pressure that answers (CONFIG_PSI, or psi=1 on the kernel's command line): nothing wakes the agent, and the guard acts only when memory is exhausted",
         ),
         line("memory groups", v1 || v2, groups, "no memory controller: `eke box` and `eke demo` cannot run"),
         line(
@@ -244,13 +254,18 @@ fn kernel_lines(context: &Context) -> Vec<Line> {
             lru_gen,
             "no /sys/kernel/mm/lru_gen (Linux 6.1, CONFIG_LRU_GEN)",
         ),
-        line(
-            "systemd",
-            has("run/systemd/system"),
-            "`eke enable` installs a unit",
-            "not running; `eke enable` uses the init system that runs",
-        ),
-    ]
+    ];
+    lines.extend(is_host.then(|| systemd_line(has("run/systemd/system"))));
+    lines
+}
+
+fn systemd_line(runs: bool) -> Line {
+    line(
+        "systemd",
+        runs,
+        "`eke enable` installs a unit",
+        "not running; `eke enable` uses the init system that runs",
+    )
 }
 
 fn found_lines(facts: &Facts) -> Vec<Line> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eke_apply::{journal, state};
 use eke_model::config::{Enabled, Settings};
-use eke_model::step::Reason;
+use eke_model::step::{Reason, Step};
 use eke_prefetch_model::pays::{Given, pays};
 use eke_present::exit::{Failure, Outcome, Status};
 use eke_present::task::{Task, expected};
@@ -173,19 +173,20 @@ pub fn settle(settings: &Settings, document: &mut documents::Plan, govern_io: bo
         document.governor = Switch { is_on: true, reason: Reason::new(Switch::BY_OPTION) };
     }
     if !runs(govern_io || settings.io.govern == Enabled::On) {
-        document.governor = not_applied();
+        document.governor = off(&document.facts);
     }
     if !runs(settings.prefetch.enabled == Enabled::On) {
-        document.prefetch = not_applied();
+        document.prefetch = off(&document.facts);
     }
 }
 
 /// Nothing is applied, so the agent starts nothing.
-fn not_applied() -> Switch {
-    Switch {
-        is_on: false,
-        reason: Reason::new("it runs while a plan is applied, and there is nothing to apply"),
-    }
+fn off(facts: &Facts) -> Switch {
+    let why = match facts.elsewhere() {
+        Some(_) => "it runs on a host alone",
+        None => "it runs while a plan is applied, and there is nothing to apply",
+    };
+    Switch { is_on: false, reason: Reason::new(why) }
 }
 
 /// The duration of the last measurement here, or the usual one.
@@ -194,12 +195,16 @@ fn last_time(context: &Context) -> Duration {
     kept.map_or(USUALLY, |m| Duration::from_millis(m.took_ms))
 }
 
-/// While eke is up, its own devices have eke as their manager.
+/// While eke is up, its own devices have eke as their manager, and so has a zswap that it set up.
 fn ourselves(context: &Context) -> Option<Manager> {
     let entries = journal::entries(&context.root).unwrap_or_default();
+    let sets_zswap = |step: &Step| matches!(step, Step::Set { knob, value, .. } if knob == "zswap.enabled" && value == "Y");
+    let has_zswap = entries.iter().any(|entry| sets_zswap(&entry.intent.step));
     let devices: Vec<String> = entries.into_iter().filter_map(|e| e.made).collect();
-    (!devices.is_empty()).then(|| Manager { name: "eke".to_owned(), devices, ..Manager::default() })
+    let is_here = has_zswap || !devices.is_empty();
+    is_here.then(|| Manager { name: "eke".to_owned(), devices, ..Manager::default() })
 }
+
 /// Probing or measuring swap failed.
 pub fn failure(error: eke_swap::Error) -> Failure {
     match error {
@@ -215,7 +220,7 @@ pub fn refused(error: decide::BadOverride) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use eke_model::step::{Plan, PlannedStep, Step};
+    use eke_model::step::{Plan, PlannedStep};
     use eke_swap::decide::Decision;
     use eke_swap::decide::backend::Backend;
 

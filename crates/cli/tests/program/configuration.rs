@@ -126,8 +126,8 @@ fn overrides_that_make_no_sense_are_refused_with_what_would() {
     }
     let _machine = eke_testkit::real::lock_machine();
     for (args, part) in [
-        (&["plan", "--size", "0"][..], "less than the largest page"),
-        (&["plan", "--size", "900T"], "at most"),
+        (&["plan", "--size", "0", "--backend", "zram"][..], "less than the largest page"),
+        (&["plan", "--size", "900T", "--backend", "zram"], "at most"),
         (&["plan", "--algorithm", "brotli"], "is not offered by this kernel; it offers: "),
     ] {
         let ran = eke(args);

@@ -209,6 +209,51 @@ fn a_container_is_neither_enabled_nor_called_a_host() {
     assert!(doctor.stdout.contains("no  host                   a container ("), "{}", doctor.shown());
 }
 
+/// Docker, LXC, WSL: no setting and no `eke up` starts anything there.
+#[test]
+fn where_eke_changes_nothing_nobody_is_told_how_to_switch_it_on() {
+    let root = machine_without_steps(true);
+    for (path, text) in [
+        ("etc/eke/eke.toml", "[prefetch]\nenabled = \"on\"\n"),
+        ("proc/sys/kernel/osrelease", "6.12.1\n"),
+        ("lib/modules/6.12.1/modules.dep", "kernel/drivers/block/zram/zram.ko:\n"),
+        ("sys/kernel/mm/lru_gen/enabled", "0x0000\n"),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    let at = root.path().to_str().unwrap();
+    let plan = eke(&["plan", "--root", at]);
+    assert!(
+        plan.stdout.contains("this is a container") && !plan.stdout.contains("To turn it"),
+        "{}",
+        plan.shown()
+    );
+    let json = eke(&["plan", "--root", at, "--json"]).json();
+    assert_eq!(json["prefetch"]["reason"]["text"], "it runs on a host alone", "{json}");
+    let doctor = eke(&["doctor", "--root", at]);
+    let promised = ["eke up", "eke enable"].iter().any(|verb| doctor.stdout.contains(verb));
+    assert!(!promised, "{}", doctor.shown());
+}
+
+/// Debian 12's kernel with a zram device; RHEL 8's, whose file of the pressure answers EOPNOTSUPP, as a directory does not answer either.
+#[test]
+fn doctor_names_each_lack_once_also_of_pressure_that_does_not_answer() {
+    let root = machine_without_steps(false);
+    for (path, text) in [
+        ("sys/class/zram-control/hot_add", "1\n"),
+        ("sys/block/zram0/comp_algorithm", "[lzo-rle] zstd\n"),
+        ("proc/pressure/memory/x", ""),
+    ] {
+        eke_testkit::tree::put(root.path(), path, text);
+    }
+    let doctor = eke(&["doctor", "--root", root.path().to_str().unwrap(), "--json"]).json();
+    let lines: Vec<String> = doctor["lines"].as_array().unwrap().iter().map(ToString::to_string).collect();
+    for lack in ["algorithm_params", "recomp_algorithm", "backing_dev", "lru_gen", "/proc/pressure"] {
+        let named: Vec<_> = lines.iter().filter(|line| line.contains(lack)).collect();
+        assert_eq!(named.len(), 1, "{lack}: {named:#?}");
+    }
+}
+
 #[test]
 fn a_kernel_without_zram_is_told_so() {
     let root = tempfile::tempdir().unwrap();

@@ -4,8 +4,9 @@ use eke_model::guard::{self, Off, Others, Part};
 use eke_model::step::{Reason, Step};
 
 use super::backend::{Backend, describe, first_area, is_durable};
-use super::{Decision, Given, groups, hibernation, overcommit, steps, writeback};
-use crate::facts::Facts;
+use super::overflow::Before;
+use super::{Decision, Given, groups, hibernation, overcommit, overflow, steps, writeback};
+use crate::facts::{Facts, Other};
 use crate::probe::PSI;
 
 /// The highest priority of a swap area: zram cannot be put before it.
@@ -30,20 +31,26 @@ pub(super) fn advice(given: Given<'_>, decision: &Decision) -> Vec<Reason> {
 }
 
 /// Another program sets what the plan sets, at boot or when somebody selects another profile.
-fn overwritten(facts: &Facts, decision: &Decision) -> Option<String> {
+fn overwritten(facts: &Facts, decision: &Decision) -> Vec<String> {
     let planned = |knob: &&String| sets(decision, knob);
-    facts.others.iter().filter(|other| other.active).find_map(|other| {
-        let both: Vec<&str> = other.sets.iter().filter(planned).map(String::as_str).collect();
-        (!both.is_empty()).then(|| {
-            let both = both.join(", ");
-            format!(
-                "{} ({}) sets {both}, too, and the later one wins: a profile of your own that includes this one, with `drop={}` below [sysctl], leaves it to eke",
-                other.name,
-                other.does,
-                both.replace(", ", ",")
-            )
-        })
-    })
+    let active = facts.others.iter().filter(|other| other.active);
+    let with_both = active.map(|other| {
+        (other, other.sets.iter().filter(planned).map(String::as_str).collect::<Vec<_>>().join(", "))
+    });
+    with_both.filter(|(_, both)| !both.is_empty()).map(|(other, both)| overwrites(other, &both)).collect()
+}
+
+fn overwrites(other: &Other, both: &str) -> String {
+    let Other { name, does, .. } = other;
+    if name.starts_with('/') {
+        return format!(
+            "{name} ({does}) sets {both}, too: the plan replaces that until `eke down`, or until `sysctl --system` sets it again"
+        );
+    }
+    format!(
+        "{name} ({does}) sets {both}, too, and the later one wins: a profile of your own that includes this one, with `drop={}` below [sysctl], leaves it to eke",
+        both.replace(", ", ",")
+    )
 }
 
 /// Compressed swap can turn an OOM kill into a freeze: the machine thrashes in memory instead of failing. The agent's guard acts before that.
@@ -116,6 +123,7 @@ fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
     let mut all = Vec::new();
     let effect = "pages in zswap keep their slots in the swap area, so the image must fit beside them";
     all.extend(hibernation::note(facts, effect));
+    all.extend(replaced_zswap(facts, decision));
     all.extend(small_area(given, decision));
     all.extend(
         first_area(facts)
@@ -131,6 +139,25 @@ fn zswap(given: Given<'_>, decision: &Decision, area: &str) -> Vec<String> {
     }
     all.extend(managers(facts));
     all
+}
+
+/// zswap that somebody else set up. eke's own is not: a plan that is applied differs from it in nothing, or in little.
+fn replaced_zswap(facts: &Facts, decision: &Decision) -> Option<String> {
+    let now =
+        facts.zswap.as_ref().filter(|z| z.enabled && !facts.managers.iter().any(|m| m.name == "eke"))?;
+    let is_replaced = decision
+        .plan
+        .steps
+        .iter()
+        .any(|p| matches!(&p.step, Step::Set { knob, .. } if knob.starts_with("zswap.")));
+    let most = now.max_pool_percent.map(|percent| format!(", at most {percent} % of RAM"));
+    is_replaced.then(|| {
+        format!(
+            "zswap is on already ({}{}), and the plan replaces values of it while eke is up (existing = \"leave\" keeps them)",
+            now.compressor,
+            most.unwrap_or_default()
+        )
+    })
 }
 
 /// Advises more swap if the pool can never be full.
@@ -150,7 +177,8 @@ fn small_area(given: Given<'_>, decision: &Decision) -> Option<String> {
 }
 
 fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
-    let stat = given.facts.zram_in_use.iter().find(|z| z.name == device);
+    let facts = given.facts;
+    let stat = facts.zram_in_use.iter().find(|z| z.name == device);
     let settings = &given.overrides.settings;
     let other = settings.algorithm != "auto" && stat.is_none_or(|z| z.algorithm != settings.algorithm);
     let ignored = [
@@ -159,7 +187,18 @@ fn adopted(given: Given<'_>, device: &str) -> Vec<String> {
     ];
     let ignored = ignored.into_iter().filter(|(is, _)| *is).map(|(_, what)| what);
     let requested = ignored.chain(writeback::requested(given).map(|request| request.to_string()));
-    requested.map(|what| format!("{what} has no effect while {device} is kept")).collect()
+    let ignored = requested.map(|what| format!("{what} has no effect while {device} is kept"));
+    disk_first(facts).into_iter().chain(ignored).collect()
+}
+
+/// `mkswap` and `swapon` without a priority put a device behind every area that is on already.
+fn disk_first(facts: &Facts) -> Option<String> {
+    let Before { zram, disk } = overflow::before(facts)?;
+    let order = if disk.priority > zram.priority { "first" } else { "in turn with zram" };
+    Some(format!(
+        "swap goes to {} {order}, because its priority ({}) is not below that of {} ({}): give zram a higher one (`swapon -p`)",
+        disk.path, disk.priority, zram.path, zram.priority
+    ))
 }
 
 fn managers(facts: &Facts) -> Option<String> {

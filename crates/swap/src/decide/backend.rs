@@ -54,7 +54,7 @@ pub(super) fn describe(kind: DiskKind) -> &'static str {
         DiskKind::Rotating => "a rotating disk",
         DiskKind::Solid => "a solid-state disk",
         DiskKind::WearsOut => "a card or stick, which wears out",
-        DiskKind::Network => "a network disk, where swapping can stall",
+        DiskKind::Network => "a disk behind a network or ZFS, where swapping can stall",
         DiskKind::Unknown => "a disk of unknown kind",
     }
 }

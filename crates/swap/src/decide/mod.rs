@@ -5,12 +5,13 @@
 //! - `budgets`: those two, from the settings, the disk and the RAM
 //! - [`replace`]: whether another dictionary replaces the one in use
 //! - `disk`: what a page from the disk of a swap area costs
-//! - `overflow`: whether another program's zram is so small that most pages go to a disk
+//! - `overflow`: whether most pages go to a disk although another program's zram is there
 //! - `overcommit`: a kernel that refuses allocations beyond a limit
 //! - `groups`: control groups with memory limits, and which compressed swap is charged to them
 //! - `hibernation`: whether the hibernation target can hold an image
 //! - [`size`]: the declared size and its capacity
 //! - [`knobs`]: swappiness, page-cluster and zswap's settings from measured costs
+//! - [`present`]: the values that steps replace
 //! - `writeback`: the user's own writeback device, if it is free
 //! - `steps`: the decision as steps, each with its reason
 //! - [`advice`]: what the user may do beyond the plan
@@ -27,13 +28,14 @@ mod hibernation;
 pub mod knobs;
 mod overcommit;
 mod overflow;
+pub mod present;
 pub mod replace;
 pub mod size;
 pub(crate) mod steps;
 mod writeback;
 
 use eke_model::config::{BackendChoice, Enabled, SwapSettings};
-use eke_model::step::{Plan, Reason};
+use eke_model::step::{Plan, Reason, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, ZramFeatures};
@@ -117,12 +119,16 @@ pub fn decide(facts: &Facts, measured: &Measured, overrides: &Overrides) -> Resu
         Backend::Zram | Backend::Zswap { .. } => decision.set_up(given)?,
     }
     decision.note_if_nothing_changes();
+    decision.note_present_values(facts);
     decision.plan.advice = advice::advice(given, &decision);
     Ok(decision)
 }
 
 impl Decision {
     fn set_up(&mut self, given: Given<'_>) -> Result<(), BadOverride> {
+        if let Backend::Zswap { .. } = self.backend {
+            size::refuse_for_zswap(given.overrides)?;
+        }
         let choice = algorithm::choose(given, &self.backend)?;
         match choice.chosen.and_then(|i| given.measured.algorithms.get(i)) {
             None => self.give_up(choice.reason.clone()),
@@ -143,6 +149,18 @@ impl Decision {
         self.backend = Backend::Nothing;
         self.backend_reason =
             Reason { text: format!("nothing is set up: {}", why.text), numbers: why.numbers };
+    }
+
+    /// What programs may read beside the value that a step sets.
+    fn note_present_values(&mut self, facts: &Facts) {
+        for planned in &mut self.plan.steps {
+            let number = |text: &str| text.parse::<u32>().ok();
+            // An algorithm's name may look like a number: 842.
+            let is_number = matches!(&planned.step, Step::Set { value, .. } if number(value).is_some());
+            let now = present::value(facts, &planned.step).and_then(|now| number(&now));
+            let now = now.filter(|_| is_number).map(|now| ("now".to_owned(), f64::from(now)));
+            planned.reason.numbers.extend(now);
+        }
     }
 
     fn note_if_nothing_changes(&mut self) {

@@ -81,12 +81,31 @@ fn checked(bytes: Bytes, ram: Bytes, cost_per_byte: f64) -> Result<Bytes, BadOve
     let cost = Bytes((bytes.0 as f64 * cost_per_byte) as u64);
     let most = ram.scaled(MOST_OF_RAM);
     if cost > most {
-        let possible = Bytes((most.0 as f64 / cost_per_byte) as u64);
+        let possible = as_printed(Bytes((most.0 as f64 / cost_per_byte) as u64));
         return Err(BadOverride(format!(
-            "{bytes} of swap would take {cost} when full, and this machine has {ram}: give at most {possible}"
+            "{bytes} of swap would take {cost} when full, more than {:.0} % of this machine's {ram}: give at most {possible}",
+            100.0 * MOST_OF_RAM
         )));
     }
     Ok(Bytes(bytes.0 / page * page))
+}
+
+/// Rounded down to a size that prints, and so can be typed, as it is.
+fn as_printed(bytes: Bytes) -> Bytes {
+    let unit = 1u64 << (bytes.0.max(1).ilog2() / 10 * 10).min(40);
+    if bytes.0 < 10 * unit { Bytes(bytes.0 * 10 / unit * unit / 10) } else { Bytes(bytes.0 / unit * unit) }
+}
+
+/// zswap has no size of its own.
+///
+/// # Errors
+/// A size is requested.
+pub(super) fn refuse_for_zswap(overrides: &Overrides) -> Result<(), BadOverride> {
+    overrides.size.map_or(Ok(()), |size| {
+        Err(BadOverride(format!(
+            "a size of {size} is for zram, and this machine gets zswap, whose pool is a share of RAM: give --pool-percent, or --backend zram"
+        )))
+    })
 }
 
 /// The kernel's table of slots per declared byte, used or not.
@@ -172,6 +191,17 @@ mod tests {
     }
 
     #[test]
+    fn the_size_that_a_refusal_names_is_granted() {
+        for mib in [64, 900, 1000, 1900, 16_000, 70_000, 3 << 20] {
+            let facts = Facts { ram: Bytes::mib(mib), ..Facts::default() };
+            let of = |bytes| size(&facts, &measurement(3.0, 2.5), &overrides(50, Some(bytes)), true);
+            let refusal = of(Bytes::mib(mib * 9)).unwrap_err().0;
+            let named: Bytes = refusal.split("give at most ").nth(1).unwrap().parse().unwrap();
+            assert!(of(named).is_ok() && named > Bytes::mib(mib * 2), "{refusal}");
+        }
+    }
+
+    #[test]
     fn zero_and_more_than_ram_are_refused() {
         assert!(
             size(&facts(), &measurement(3.0, 2.5), &overrides(50, Some(Bytes(0))), true)
@@ -182,7 +212,7 @@ mod tests {
         let error = size(&facts(), &measurement(3.0, 2.5), &overrides(50, Some(Bytes::mib(9000))), true)
             .unwrap_err()
             .0;
-        assert!(error.contains("this machine has 1000 MiB: give at most"), "{error}");
+        assert!(error.contains("more than 90 % of this machine's 1000 MiB: give at most"), "{error}");
     }
 
     proptest::proptest! {

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::IoSliceMut;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,12 @@ const LARGE_BYTES: u64 = 1 << 20;
 const FILES: usize = 128;
 /// The most directory entries to read for them.
 const ENTRIES: usize = 20_000;
+/// `ZFS_SUPER_MAGIC` of OpenZFS (sys/zfs_vfsops_os.h): its cache is no page cache, and nothing asks what it holds.
+const ZFS: u64 = 0x2fc1_2fc1;
+/// The largest folio of a page cache: one that lies only in part in a range is not dropped with that (mm/truncate.c).
+const FOLIO: u64 = 2 << 20;
+/// So many whole ones are dropped at most: programs read again what is dropped.
+const FOLIOS: usize = 16;
 
 /// Random direct reads of a swap area, until `until` at most, of blocks that were written.
 ///
@@ -43,18 +49,18 @@ pub(crate) fn swap_area(
 ) -> Result<DiskLatency> {
     let path = root.path(&area.path);
     let pages = area.size.0 / rustix::param::page_size() as u64;
-    let file = Opened { file: open(&path, true)?, path, pages, direct: true };
+    let mut file = Opened { direct: Some(open(&path, true)?), buffered: None, path, pages };
     let (mut reads, mut misses) = (Reads::new()?, 0);
     while misses < READS && reads.wants_more(until) {
-        misses += usize::from(!reads.one(&file, random)?);
+        misses += usize::from(!reads.one(&mut file, random)?);
     }
     if reads.times_ns.is_empty() {
         return Err(Error::Unwritten { path: file.path });
     }
-    Ok(reads.latency(area.path.clone(), true))
+    Ok(reads.latency(area.path.clone()))
 }
 
-/// Random reads of large files in `dir`, or in `/usr` and the like: by direct I/O, or, if the file system has none, of uncached pages through the
+/// Random reads of large files in `dir`, or in `/usr` and the like: by direct I/O, or, where the file system has none, of uncached pages through the
 /// page cache. The search takes at most half of `time` once it has a file, and the reads as much; on a slow machine at least one page is read.
 ///
 /// # Errors
@@ -80,14 +86,14 @@ pub(crate) fn files(
         return Err(Error::NoLargeFile { dirs: all_dirs(), entries: found.entries, all: found.all });
     }
     random.shuffle(&mut found.files);
-    let (opened, refusal) = open_some(found.files);
-    let mut from_files = FromFiles { reads: Reads::new()?, direct: true, failure: refusal };
-    from_files.read(&opened, Instant::now() + time / 2, random);
+    let (mut opened, refusal) = open_some(found.files);
+    let mut from_files = FromFiles { reads: Reads::new()?, failure: refusal };
+    from_files.read(&mut opened, Instant::now() + time / 2, random);
     if from_files.reads.times_ns.is_empty() {
         let none = Error::NothingRead { dirs: all_dirs(), files: opened.len() };
         return Err(from_files.failure.unwrap_or(none));
     }
-    Ok(from_files.reads.latency(what.display().to_string(), from_files.direct))
+    Ok(from_files.reads.latency(what.display().to_string()))
 }
 
 /// The places of network file systems and automounts. Their servers may be gone, and they are not the disk of files, unless the whole system is on one.
@@ -112,18 +118,16 @@ fn open_some(paths: Vec<PathBuf>) -> (Vec<Opened>, Option<Error>) {
 /// Reads of several files.
 struct FromFiles {
     reads: Reads,
-    /// Was every read direct?
-    direct: bool,
     failure: Option<Error>,
 }
 
 impl FromFiles {
-    fn read(&mut self, opened: &[Opened], until: Instant, random: &mut Random) {
+    fn read(&mut self, opened: &mut [Opened], until: Instant, random: &mut Random) {
         let mut misses = 0;
         while !opened.is_empty() && misses < READS && self.reads.wants_more(until) {
-            let file = &opened[random.below(opened.len() as u64) as usize];
+            let file = &mut opened[random.below(opened.len() as u64) as usize];
             match self.reads.one(file, random) {
-                Ok(true) => self.direct &= file.direct,
+                Ok(true) => {}
                 Ok(false) => misses += 1,
                 Err(e) => (misses, self.failure) = (misses + 1, Some(e)),
             }
@@ -137,10 +141,13 @@ fn open(path: &Path, direct: bool) -> Result<File> {
 }
 
 fn open_file(path: PathBuf) -> Result<Opened> {
-    let (file, direct) =
-        open(&path, true).map(|f| (f, true)).or_else(|_| open(&path, false).map(|f| (f, false)))?;
-    let bytes = file.metadata().map_err(|e| Error::io("read the size of", &path, e))?.len();
-    Ok(Opened { file, path, pages: bytes / rustix::param::page_size() as u64, direct })
+    let buffered = open(&path, false)?;
+    if rustix::fs::fstatfs(&buffered).is_ok_and(|at| at.f_type as u64 == ZFS) {
+        return Err(Error::OwnCache { path, file_system: "ZFS" });
+    }
+    let bytes = buffered.metadata().map_err(|e| Error::io("read the size of", &path, e))?.len();
+    let pages = bytes / rustix::param::page_size() as u64;
+    Ok(Opened { direct: open(&path, true).ok(), buffered: Some(buffered), path, pages })
 }
 
 /// The limits of a search for files of [`LARGE_BYTES`] or more.
@@ -203,21 +210,27 @@ impl Search {
 }
 
 struct Opened {
-    file: File,
+    /// With `O_DIRECT`, if the file system accepts it. btrfs, f2fs and ext4 accept it, and yet read compressed or journaled data through the page cache.
+    direct: Option<File>,
+    /// Of a file, to ask what the page cache has of it.
+    buffered: Option<File>,
     path: PathBuf,
     pages: u64,
-    direct: bool,
 }
 
 /// The reads so far.
 struct Reads {
     page: Buffer,
     times_ns: Vec<u64>,
+    /// How many of them went past the page cache.
+    direct: usize,
+    /// How many folios were dropped.
+    folios: usize,
 }
 
 impl Reads {
     fn new() -> Result<Self> {
-        Ok(Self { page: Buffer::new(1)?, times_ns: Vec::new() })
+        Ok(Self { page: Buffer::new(1)?, times_ns: Vec::new(), direct: 0, folios: 0 })
     }
 
     /// One read in any time.
@@ -226,21 +239,80 @@ impl Reads {
     }
 
     /// Reads a random page of `file`. `false` if the disk has no part in it: the page was never written, or the page cache still has it.
-    fn one(&mut self, file: &Opened, random: &mut Random) -> Result<bool> {
+    fn one(&mut self, file: &mut Opened, random: &mut Random) -> Result<bool> {
         let at = random.below(file.pages) * rustix::param::page_size() as u64;
-        if !is_written(&file.file, at) || (!file.direct && is_cached(&file.file, at, self.page.bytes_mut())) {
+        let Some(any) = file.direct.as_ref().or(file.buffered.as_ref()) else { return Ok(false) };
+        if !is_written(any, at) {
             return Ok(false);
         }
-        let start = Instant::now();
-        let got = file.file.read_exact_at(self.page.bytes_mut(), at);
-        got.map_err(|e| Error::io("read a page from", &file.path, e))?;
-        self.times_ns.push(since_ns(start));
-        Ok(true)
+        match (&file.direct, &file.buffered) {
+            (Some(direct), Some(buffered)) => {
+                let read = self.past_cache(direct, buffered, &file.path, at)?;
+                if read.is_none() {
+                    file.direct = None;
+                }
+                Ok(read.unwrap_or(false))
+            }
+            (None, Some(buffered)) => self.through_cache(buffered, &file.path, at),
+            (_, None) => self.timed(any, &file.path, at).map(|time| self.count(time, true)),
+        }
     }
 
-    fn latency(mut self, what: String, direct: bool) -> DiskLatency {
+    /// A direct read. If the page cache has the page afterwards, the read was not direct, or other programs use the page: it counts only if the cache
+    /// lacked the page before. `None` where the kernel does not say that to this user.
+    fn past_cache(&mut self, direct: &File, buffered: &File, path: &Path, at: u64) -> Result<Option<bool>> {
+        let was_cached = self.drop_page(buffered, at);
+        let time = self.timed(direct, path, at)?;
+        let is_cached = match was_cached {
+            Some(_) => is_resident(buffered, at).unwrap_or(false),
+            None => nowait(buffered, at, self.page.bytes_mut()).is_ok(),
+        };
+        Ok(match (was_cached, is_cached) {
+            (_, false) => Some(self.count(time, true)),
+            (Some(false), true) => Some(self.count(time, false)),
+            (Some(true), true) => Some(false),
+            (None, true) => None,
+        })
+    }
+
+    fn through_cache(&mut self, buffered: &File, path: &Path, at: u64) -> Result<bool> {
+        drop_cached(buffered, at, self.page.bytes().len() as u64);
+        if is_cached(buffered, at, self.page.bytes_mut()) {
+            return Ok(false);
+        }
+        self.timed(buffered, path, at).map(|time| self.count(time, false))
+    }
+
+    fn timed(&mut self, file: &File, path: &Path, at: u64) -> Result<u64> {
+        let start = Instant::now();
+        let got = file.read_exact_at(self.page.bytes_mut(), at);
+        got.map_err(|e| Error::io("read a page from", path, e))?;
+        Ok(since_ns(start))
+    }
+
+    fn count(&mut self, time_ns: u64, direct: bool) -> bool {
+        self.times_ns.push(time_ns);
+        self.direct += usize::from(direct);
+        true
+    }
+
+    /// Drops a page, alone or with its folio. Is it cached all the same? `None` if the kernel does not say.
+    fn drop_page(&mut self, file: &File, at: u64) -> Option<bool> {
+        drop_cached(file, at, self.page.bytes().len() as u64);
+        let is_cached = is_resident(file, at)?;
+        if !is_cached || self.folios >= FOLIOS {
+            return Some(is_cached);
+        }
+        self.folios += 1;
+        drop_cached(file, at / FOLIO * FOLIO, FOLIO);
+        is_resident(file, at)
+    }
+
+    /// Other programs that read the same pages make single reads indirect, so most of them tell.
+    fn latency(mut self, what: String) -> DiskLatency {
         let (p50, p99) = p50_p99(&mut self.times_ns);
-        DiskLatency { what, device: None, reads: self.times_ns.len() as u64, p50, p99, direct }
+        let reads = self.times_ns.len();
+        DiskLatency { what, device: None, reads: reads as u64, p50, p99, direct: 2 * self.direct > reads }
     }
 }
 
@@ -253,17 +325,31 @@ fn is_written(file: &File, at: u64) -> bool {
     }
 }
 
-/// Drops the page at `at` from the page cache. `false` if it is gone (`RWF_NOWAIT`, Linux 4.14: EAGAIN means that the read would wait for a disk).
-/// squashfs and overlays have no such reads.
-fn is_cached(file: &File, at: u64, page: &mut [u8]) -> bool {
+/// Drops these bytes from the page cache, except pages that a program has mapped, and has no neighbour of them read.
+fn drop_cached(file: &File, at: u64, bytes: u64) {
     let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
-    let _ = rustix::fs::fadvise(file, at, std::num::NonZeroU64::new(page.len() as u64), Advice::DontNeed);
-    let answer = rustix::io::preadv2(file, &mut [IoSliceMut::new(page)], at, ReadWriteFlags::NOWAIT);
-    match answer {
+    let _ = rustix::fs::fadvise(file, at, std::num::NonZeroU64::new(bytes), Advice::DontNeed);
+}
+
+/// Would a read of this page not wait for the disk? squashfs and overlays have no such reads.
+fn is_cached(file: &File, at: u64, page: &mut [u8]) -> bool {
+    match nowait(file, at, page) {
         Err(Errno::AGAIN) => false,
         Err(_) => page_cache::is_resident(file, at).unwrap_or(true),
         Ok(_) => true,
     }
+}
+
+/// A read that answers EAGAIN where it would wait for a disk (`RWF_NOWAIT`, Linux 4.14).
+fn nowait(file: &File, at: u64, page: &mut [u8]) -> rustix::io::Result<usize> {
+    rustix::io::preadv2(file, &mut [IoSliceMut::new(page)], at, ReadWriteFlags::NOWAIT)
+}
+
+/// Has the page cache this page? Asked without a read. `None` for a user to whom the kernel does not tell the truth: neither root nor the owner.
+fn is_resident(file: &File, at: u64) -> Option<bool> {
+    let user = rustix::process::geteuid();
+    let is_told = user.is_root() || file.metadata().is_ok_and(|file| file.uid() == user.as_raw());
+    if is_told { page_cache::is_resident(file, at).ok() } else { None }
 }
 
 #[cfg(test)]
@@ -353,17 +439,56 @@ mod tests {
             let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
             file.set_len(8 << 20).unwrap();
             file.sync_all().unwrap();
-            Opened { file, path, pages: (8 << 20) / rustix::param::page_size() as u64, direct: false }
+            Opened {
+                direct: None,
+                buffered: Some(file),
+                path,
+                pages: (8 << 20) / rustix::param::page_size() as u64,
+            }
         };
-        let (half, hole) = (opened("half"), opened("hole"));
-        assert_eq!([0, 4 << 20].map(|at| is_written(&half.file, at)), [true, false]);
+        let (half, mut hole) = (opened("half"), opened("hole"));
+        assert_eq!([0, 4 << 20].map(|at| is_written(half.buffered.as_ref().unwrap(), at)), [true, false]);
         let (mut reads, mut random) = (Reads::new().unwrap(), Random::new(1));
-        assert!((0..64).all(|_| !reads.one(&hole, &mut random).unwrap()));
+        assert!((0..64).all(|_| !reads.one(&mut hole, &mut random).unwrap()));
         assert!(reads.times_ns.is_empty());
         let area = SwapArea { path: "/hole".into(), size: Bytes::mib(8), ..SwapArea::default() };
         let e = swap_area(&Root::at(dir.path()), &area, Instant::now(), &mut random).err().unwrap();
         let no_direct = "Invalid argument";
         assert!(e.to_string().contains("was never written") || e.to_string().contains(no_direct), "{e}");
+    }
+
+    /// A file that the page cache has, and its latency from `reads` pages of it. `None` where files have no disk, as on tmpfs.
+    fn latency_of(reads: usize, direct: impl FnOnce(&Path) -> File) -> Option<DiskLatency> {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "file", 4 << 20);
+        let mut file = open_file(dir.path().join("file")).unwrap();
+        file.buffered.as_ref().unwrap().sync_all().unwrap();
+        std::fs::read(&file.path).unwrap();
+        file.direct.as_ref()?;
+        file.direct = Some(direct(&file.path));
+        let (mut timed, mut random) = (Reads::new().unwrap(), Random::new(1));
+        (0..reads).for_each(|_| _ = timed.one(&mut file, &mut random).unwrap());
+        Some(timed.latency("file".into()))
+    }
+
+    /// btrfs reads compressed data through the page cache, whatever a program asks for.
+    #[test]
+    fn a_read_that_is_not_direct_is_of_a_page_that_the_cache_lacks() {
+        let read = latency_of(64, |path| open(path, false).unwrap());
+        let Some(read) = read else { return eke_testkit::real::skip("not_direct", "no disk below") };
+        assert!(!read.direct && read.reads > 0, "{read:?}");
+    }
+
+    #[test]
+    fn direct_reads_count_beside_programs_that_use_the_file() {
+        let mut in_use = None;
+        let read = latency_of(256, |path| {
+            let (file, quarter) = (open(path, false).unwrap(), 1 << 20);
+            in_use = Some(super::super::buffer::LockedFile::new(file, quarter));
+            open(path, true).unwrap()
+        });
+        let Some(read) = read else { return eke_testkit::real::skip("in_use", "no disk below") };
+        assert!(read.direct && (64..256).contains(&read.reads), "{read:?}");
     }
 
     #[test]

@@ -179,7 +179,7 @@ pub struct DiskLatency {
     pub p50: Nanos,
     /// The 99th percentile.
     pub p99: Nanos,
-    /// Was it direct I/O (`O_DIRECT`), or through the page cache after dropping the page?
+    /// Were most reads direct I/O (`O_DIRECT`), or through the page cache after dropping the page?
     pub direct: bool,
 }
 

@@ -1,5 +1,6 @@
 //! The disk of a swap area or a directory, and its kind.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
@@ -16,9 +17,6 @@ use eke_model::units::Bytes;
 use super::signature;
 use crate::facts::{DiskArea, DiskKind, Hibernation, WritebackDevice, WritebackDirectory};
 
-/// The deepest stack of mappings that is followed.
-const DEPTH: usize = 8;
-
 /// Facts about each area that is not zram.
 pub(crate) fn areas(root: &Root, areas: &[SwapArea], hibernation: Option<&Hibernation>) -> Vec<DiskArea> {
     let mounts = mounts(root);
@@ -31,7 +29,7 @@ fn mounts(root: &Root) -> Vec<Mount> {
 
 fn area(root: &Root, mounts: &[Mount], area: &SwapArea, hibernation: Option<&Hibernation>) -> DiskArea {
     let location = Location::of_area(root, mounts, area);
-    let device = location.block.as_deref().and_then(|b| whole_disk(root, b, DEPTH));
+    let device = location.block.as_deref().and_then(|block| worst_disk(root, block));
     let (kind, rotational) = match &device {
         _ if location.network => (DiskKind::Network, None),
         Some(disk) => kind(root, disk),
@@ -43,8 +41,7 @@ fn area(root: &Root, mounts: &[Mount], area: &SwapArea, hibernation: Option<&Hib
 
 /// The whole block device of the file system of `path`: `vda`. `None` if it has none, or it is unknown.
 pub(crate) fn of_path(root: &Root, path: &str) -> Option<String> {
-    let block = Location::of(root, &mounts(root), path).block?;
-    whole_disk(root, &block, DEPTH)
+    worst_disk(root, &Location::of(root, &mounts(root), path).block?)
 }
 
 /// Whether the home directories are on a rotating disk, and `/usr` is on another one.
@@ -181,22 +178,47 @@ pub(crate) fn block_name(root: &Root, device: &str) -> Option<String> {
     root.exists(format!("sys/class/block/{name}")).then_some(name)
 }
 
-/// The disk of a partition, a mapping or a loop device, by sysfs: `sys/block/DISK/PARTITION`,
-/// `sys/block/dm-0/slaves/*` (the first), `sys/block/loop0/loop/backing_file`.
-fn whole_disk(root: &Root, name: &str, depth: usize) -> Option<String> {
-    let depth = depth.checked_sub(1)?;
-    let on = |next: String| whole_disk(root, &next, depth).or(Some(next));
+/// Of the disks below a partition, a mapping, an array or a loop device the one that swapping harms most, or else that is slowest: an array waits for it.
+fn worst_disk(root: &Root, block: &str) -> Option<String> {
+    let harm = |disk: &String| match kind(root, disk).0 {
+        DiskKind::Solid => 0,
+        DiskKind::Unknown => 1,
+        DiskKind::Rotating => 2,
+        DiskKind::Network => 3,
+        DiskKind::WearsOut => 4,
+    };
+    disks(root, block).into_iter().rev().max_by_key(harm)
+}
+
+/// All whole disks below a block device.
+fn disks(root: &Root, block: &str) -> BTreeSet<String> {
+    let (mut waiting, mut seen, mut disks) = (vec![block.to_owned()], BTreeSet::new(), BTreeSet::new());
+    while let Some(name) = waiting.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        match below(root, &name) {
+            Some(next) if next.is_empty() => _ = disks.insert(name),
+            Some(next) => waiting.extend(next),
+            // what a mapping names is there, although nothing more is known of it
+            None if name != block => _ = disks.insert(name),
+            None => {}
+        }
+    }
+    disks
+}
+
+/// What a partition, a mapping or a loop device lies on, by sysfs: `sys/block/DISK/PARTITION`, `sys/block/dm-0/slaves/*`,
+/// `sys/block/loop0/loop/backing_file`. Nothing for a whole disk, `None` if it is unknown.
+fn below(root: &Root, name: &str) -> Option<Vec<String>> {
     if !root.exists(format!("sys/block/{name}")) {
         let disks = root.list("sys/block").unwrap_or_default();
-        return disks.into_iter().find(|disk| root.exists(format!("sys/block/{disk}/{name}"))).and_then(on);
-    }
-    if let Some(first) = root.list(format!("sys/block/{name}/slaves")).unwrap_or_default().into_iter().next()
-    {
-        return on(first);
+        let disk = disks.into_iter().find(|disk| root.exists(format!("sys/block/{disk}/{name}")));
+        return disk.map(|disk| vec![disk]);
     }
     match root.read(format!("sys/block/{name}/loop/backing_file")) {
-        Ok(file) => Location::of(root, &mounts(root), file.trim()).block.and_then(on),
-        Err(_) => Some(name.to_owned()),
+        Ok(file) => Location::of(root, &mounts(root), file.trim()).block.map(|block| vec![block]),
+        Err(_) => Some(root.list(format!("sys/block/{name}/slaves")).unwrap_or_default()),
     }
 }
 
@@ -205,7 +227,7 @@ fn kind(root: &Root, disk: &str) -> (DiskKind, Option<bool>) {
     let flag = |file: &str| root.read(format!("sys/block/{disk}/{file}")).ok().map(|t| t.trim() == "1");
     let rotational = flag("queue/rotational");
     let starts = |prefixes: &[&str]| prefixes.iter().any(|p| disk.starts_with(p));
-    let kind = if starts(&["nbd", "rbd", "drbd", "etherd"]) {
+    let kind = if starts(&["nbd", "rbd", "drbd", "etherd", "zd"]) {
         DiskKind::Network
     } else if starts(&["mmcblk", "mtdblock", "ubiblock"])
         || flag("removable") == Some(true)

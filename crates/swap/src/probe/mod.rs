@@ -97,17 +97,22 @@ fn kernel_lacks(root: &Root, has_min_ttl: bool) -> Vec<Missing> {
         ),
         (
             has_min_ttl,
-            "min_ttl_ms",
+            "MGLRU",
             "no /sys/kernel/mm/lru_gen: the kernel is older than 6.1 or was built without CONFIG_LRU_GEN",
         ),
         (
-            root.exists("proc/pressure/memory"),
+            has_pressure(root),
             PSI,
-            "no /proc/pressure: the kernel was built without CONFIG_PSI (Linux 4.20), or psi=1 on its command line switches it on",
+            "no /proc/pressure, or none that answers: the kernel was built without CONFIG_PSI (Linux 4.20), or psi=1 on its command line switches it on",
         ),
     ];
     let lacks = all.into_iter().filter(|(has, ..)| !has);
     lacks.map(|(_, what, why)| Missing::new(what, why)).collect()
+}
+
+/// Does the kernel say how long tasks wait for memory? Where `psi=` is off by default, as in RHEL 8, the file is there and a read of it fails.
+pub fn has_pressure(root: &Root) -> bool {
+    root.read("proc/pressure/memory").is_ok()
 }
 
 fn number(root: &Root, file: &str) -> Option<u32> {

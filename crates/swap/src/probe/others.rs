@@ -1,5 +1,7 @@
 //! Other programs that set what eke sets, or do what one of its remedies does.
 
+use std::collections::BTreeMap;
+
 use eke_linux::Root;
 
 use super::parse;
@@ -19,6 +21,11 @@ const TUNED_DIRS: [&str; 4] = ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned
 /// Profiles include others; a longer chain is a cycle.
 const MOST_PROFILES: usize = 16;
 
+/// The directories of sysctl.d(5), and the file that `sysctl --system` and Debian's link `99-sysctl.conf` read last.
+const SYSCTL_DIRS: [&str; 5] =
+    ["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"];
+const SYSCTL_CONF: &str = "etc/sysctl.conf";
+
 const PRELOAD: &str = "usr/sbin/preload";
 const PRELOAD_ON: [&str; 3] = [
     "etc/systemd/system/multi-user.target.wants/preload.service",
@@ -34,7 +41,8 @@ pub(crate) fn installed(root: &Root, oom_daemons: &[String]) -> Vec<Other> {
         does: "kills programs when memory is short".into(),
         sets: Vec::new(),
     };
-    tuned(root).into_iter().chain(preload(root)).chain(oom_daemons.iter().map(daemon)).collect()
+    let programs = tuned(root).into_iter().chain(preload(root)).chain(oom_daemons.iter().map(daemon));
+    programs.chain(sysctl(root)).collect()
 }
 
 fn exists(root: &Root, files: &[&str]) -> bool {
@@ -71,6 +79,31 @@ fn settings(root: &Root, profile: &str) -> Vec<String> {
     sets.sort_unstable();
     sets.dedup();
     sets
+}
+
+/// The file that sets each of eke's knobs at boot: of files with one name the first directory's counts, and of those the last one by name that has the knob.
+fn sysctl(root: &Root) -> Vec<Other> {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for dir in SYSCTL_DIRS {
+        let names = root.list(dir).unwrap_or_default();
+        for name in names.into_iter().filter(|name| name.ends_with(".conf")) {
+            files.entry(name.clone()).or_insert_with(|| format!("{dir}/{name}"));
+        }
+    }
+    let last = root.exists(SYSCTL_CONF).then(|| SYSCTL_CONF.to_owned());
+    let mut by_knob: BTreeMap<&str, (String, u32)> = BTreeMap::new();
+    for file in files.into_values().chain(last) {
+        for (knob, value) in parse::sysctl_values(&root.read(&file).unwrap_or_default()) {
+            by_knob.insert(knob, (file.clone(), value));
+        }
+    }
+    let other = |(knob, (file, value)): (&str, (String, u32))| Other {
+        name: format!("/{file}"),
+        active: true,
+        does: format!("{knob} = {value}"),
+        sets: vec![knob.to_owned()],
+    };
+    by_knob.into_iter().map(other).collect()
 }
 
 fn preload(root: &Root) -> Option<Other> {

@@ -47,6 +47,20 @@ pub fn tuned_profile(text: &str) -> (Vec<String>, Vec<String>) {
     (includes, sets)
 }
 
+/// The values that a file of sysctl.d(5) gives to knobs of a plan for swap. A key may have slashes in place of dots, and a `-` before it.
+pub fn sysctl_values(text: &str) -> Vec<(&'static str, u32)> {
+    const KNOBS: [&str; 2] = ["vm.swappiness", "vm.page-cluster"];
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    let values = lines.filter_map(|line| line.split_once('='));
+    let known = values.filter_map(|(key, value)| {
+        let key = key.trim().trim_start_matches('-').replace('/', ".");
+        let knob = KNOBS.into_iter().find(|knob| *knob == key)?;
+        let value: u32 = value.trim().parse().ok()?;
+        Some((knob, value))
+    });
+    known.collect()
+}
+
 /// The compression algorithms of `/proc/crypto`, each once: entries of type `compression`, `scomp` or `acomp`. Without `compress_null`, which copies
 /// (crypto/crypto_null.c).
 pub fn crypto_compressors(text: &str) -> Vec<String> {

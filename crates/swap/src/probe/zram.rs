@@ -168,11 +168,7 @@ fn why_no_zram(root: &Root, config: Option<&str>) -> &'static str {
 
 fn absent_features(f: &ZramFeatures) -> Vec<Missing> {
     let all = [
-        (
-            f.algorithm_params,
-            "zram algorithm parameters",
-            "no algorithm_params: the kernel is older than 6.12",
-        ),
+        (f.algorithm_params, "zram parameters", "no algorithm_params: the kernel is older than 6.12"),
         (
             f.recompression,
             "zram recompression",

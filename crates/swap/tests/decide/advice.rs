@@ -2,6 +2,7 @@
 
 use eke_model::config::{Enabled, ExistingChoice};
 use eke_model::units::Bytes;
+use eke_swap::decide::present;
 use eke_swap::facts::{DiskKind, Missing, Other};
 
 use crate::machine::{Case, Machine, notes, shown};
@@ -97,6 +98,27 @@ fn a_program_that_sets_the_same_is_named_with_what_to_do() {
     for other in [machine(false, "vm.swappiness"), machine(true, "vm.dirty_ratio")] {
         assert!(!notes(&other.decide()).contains("tuned"));
     }
+}
+
+/// Databases' manuals ask for it.
+#[test]
+fn a_file_that_sets_swappiness_is_named_with_its_value() {
+    let machine = Machine::usual().with(|m| {
+        m.facts.swappiness = Some(1);
+        let (name, does) = ("/etc/sysctl.d/99-postgres.conf".into(), "vm.swappiness = 1".into());
+        m.facts.others.push(Other { name, active: true, does, sets: vec!["vm.swappiness".into()] });
+    });
+    let decision = machine.decide();
+    let text = notes(&decision);
+    let named =
+        "/etc/sysctl.d/99-postgres.conf (vm.swappiness = 1) sets vm.swappiness, too: the plan replaces that";
+    assert!(text.contains(named) && !text.contains("profile"), "{text}");
+    let set = |knob: &str| {
+        let step = decision.plan.steps.iter().find(|p| p.step.to_string().contains(knob)).unwrap();
+        (present::value(&machine.facts, &step.step), step.reason.numbers["now"])
+    };
+    assert_eq!(set("vm.swappiness"), (Some("1".into()), 1.0));
+    assert_eq!(set("vm.page-cluster"), (Some("3".into()), 3.0));
 }
 
 #[test]

@@ -254,6 +254,10 @@ fn a_request_is_granted_or_refused_with_the_reason() {
             "backend = \"zswap\", but zswap is missing: no CONFIG_ZSWAP",
         ),
         (Machine::usual().backend(BackendChoice::Zswap), "`swapon` one first"),
+        (
+            ssd().with(|m| m.overrides.size = Some(Bytes::mib(1 << 30))),
+            "is for zram, and this machine gets zswap",
+        ),
     ];
     for (machine, part) in refused {
         let text = machine.refusal();

@@ -62,6 +62,29 @@ fn a_small_device_before_a_disk_costs_what_the_disk_does() {
     assert_eq!(value(&area(264), "vm.swappiness"), Some("127"), "zram has nearly half of it");
 }
 
+/// `mkswap /dev/zram0; swapon /dev/zram0` gives it a lower priority than the disk has.
+#[test]
+fn a_device_behind_a_disk_costs_what_the_disk_does() {
+    let with = |priority, mib| {
+        let machine = ssd(Machine::usual()).zram("zram0", Bytes::mib(1024), priority);
+        machine.with(|m| m.facts.areas[0].size = Bytes::mib(mib)).decide()
+    };
+    let decision = with(-3, 4096);
+    assert_eq!(steps(&decision), ["set vm.swappiness to 95"]);
+    let reason = reason_of(&decision, "set vm.swappiness");
+    let from = "swap (about 0 % in zram, which is not filled first, the others on /dev/sda2) takes 100 µs";
+    assert!(reason.contains(from), "{reason}");
+    let note = "swap goes to /dev/sda2 first, because its priority (-2) is not below that of /dev/zram0 (-3)";
+    assert!(notes(&decision).contains(note), "{}", notes(&decision));
+    let in_turn = with(-2, 4096);
+    assert_eq!(steps(&in_turn), ["set vm.swappiness to 128"]);
+    assert!(notes(&in_turn).contains("/dev/sda2 in turn with zram"), "{}", notes(&in_turn));
+    assert_eq!(value(&with(-3, 256), "vm.swappiness"), Some("154"), "what is left after a small disk");
+    let before = with(5, 4096);
+    assert_eq!(steps(&before), ["set vm.page-cluster to 0", "set vm.swappiness to 195"]);
+    assert!(!notes(&before).contains("swap goes to"), "{}", notes(&before));
+}
+
 #[test]
 fn a_small_device_before_an_unmeasured_disk_sets_nothing() {
     let small = || ssd(Machine::usual()).zram("zram0", Bytes::mib(256), 100);
@@ -158,6 +181,25 @@ fn left_alone_is_left_alone() {
     }
     let only_default = Machine::usual().zswap_on().existing(ExistingChoice::Leave).decide();
     assert_eq!(only_default.backend, Backend::Zram, "zswap without an area behind it does nothing");
+}
+
+/// As with `zswap.enabled=1 zswap.max_pool_percent=35` on the kernel's command line.
+#[test]
+fn zswap_that_is_on_is_named_and_its_pool_does_not_shrink() {
+    let on = || {
+        ssd(Machine::usual()).zswap_on().with(|m| m.facts.zswap.as_mut().unwrap().max_pool_percent = Some(35))
+    };
+    let decision = on().decide();
+    assert_eq!(value(&decision, "zswap.max_pool_percent"), None);
+    assert_eq!(value(&decision, "zswap.accept_threshold_percent"), Some("94"), "of the pool that stays");
+    let note = "zswap is on already (lzo, at most 35 % of RAM), and the plan replaces values of it while eke is up (existing = \"leave\" keeps them)";
+    assert!(notes(&decision).contains(note), "{}", notes(&decision));
+    let asked = on().with(|m| m.overrides.settings.pool_percent = 25).decide();
+    assert_eq!(value(&asked, "zswap.max_pool_percent"), Some("25"), "by the user's own limit");
+    let off = on().with(|m| m.facts.zswap.as_mut().unwrap().enabled = false).decide();
+    assert_eq!(value(&off, "zswap.max_pool_percent"), Some("20"));
+    let ours = on().manager("eke", "", "").decide();
+    assert!(![off, ours].iter().any(|decision| notes(decision).contains("is on already")));
 }
 
 #[test]

@@ -33,6 +33,30 @@ fn the_disk_of_each_area_is_found() {
     assert_eq!(kinds, expected);
 }
 
+/// "nvme" is before "sd" by name.
+#[test]
+fn of_a_stack_of_disks_the_worst_one_counts() {
+    let on = |block: &str, slaves: &[&str]| {
+        let fake = Fake::new();
+        fake.disk("sda", "sda1", "1\n", "0\n").disk("nvme0n1", "nvme0n1p1", "0\n", "0\n");
+        fake.disk("mmcblk0", "mmcblk0p1", "0\n", "0\n");
+        fake.file(&format!("sys/block/{block}/queue/rotational"), "0\n");
+        fake.file(&format!("sys/class/block/{block}/size"), "9\n").file(&format!("dev/{block}"), "");
+        slaves.iter().for_each(|slave| _ = fake.file(&format!("sys/block/{block}/slaves/{slave}/x"), ""));
+        fake.file("sys/block/dm-1/slaves/sda1/x", "").file("sys/block/dm-2/slaves/dm-2/x", "");
+        fake.swaps(&format!("/dev/{block} partition 1024 0 -2\n"));
+        let area = fake.facts().disk_areas.remove(0);
+        (area.device, area.kind)
+    };
+    let disk = |name: &str, kind| (Some(name.to_owned()), kind);
+    assert_eq!(on("md1", &["nvme0n1p1", "sda1"]), disk("sda", DiskKind::Rotating));
+    assert_eq!(on("dm-5", &["dm-1", "nvme0n1p1"]), disk("sda", DiskKind::Rotating), "a thin pool");
+    assert_eq!(on("dm-5", &["mmcblk0p1", "sda1"]), disk("mmcblk0", DiskKind::WearsOut));
+    assert_eq!(on("md1", &["nvme0n1p1"]), disk("nvme0n1", DiskKind::Solid));
+    assert_eq!(on("dm-5", &["dm-2"]), (None, DiskKind::Unknown), "what lies on itself ends");
+    assert_eq!(on("zd0", &[]), disk("zd0", DiskKind::Network), "a volume of ZFS");
+}
+
 /// A small SSD for the system, a large disk for everybody's files.
 #[test]
 fn home_directories_on_a_rotating_disk_beside_an_ssd_are_seen() {

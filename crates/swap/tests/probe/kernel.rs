@@ -18,6 +18,17 @@ fn an_empty_machine_lists_what_it_lacks() {
     assert!(facts.zswap.is_none() && facts.on_battery.is_none() && facts.hibernation.is_none());
 }
 
+/// RHEL 8 has the file, and a read of it answers EOPNOTSUPP, as one of a directory fails, too.
+#[test]
+fn pressure_that_does_not_answer_is_missing() {
+    let fake = Fake::new();
+    fake.file("proc/pressure/memory/x", "");
+    assert!(why(&fake.facts(), "pressure (PSI)").contains("psi=1 on its command line"));
+    let fake = Fake::new();
+    fake.file("proc/pressure/memory", "some avg10=0.00\n");
+    assert_eq!(why(&fake.facts(), "pressure (PSI)"), "");
+}
+
 #[test]
 fn the_kernels_configuration_explains_missing_zram() {
     let fake = Fake::new();

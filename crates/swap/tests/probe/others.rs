@@ -47,6 +47,25 @@ fn programs_that_set_the_same_are_seen() {
     );
 }
 
+/// sysctl.d(5): a file in /etc hides one of its name in /usr/lib, and the last one by name wins.
+#[test]
+fn the_file_that_sets_a_knob_at_boot_is_seen() {
+    let fake = Fake::new();
+    let shown = |fake: &Fake| {
+        let line = |o: eke_swap::facts::Other| format!("{} {} {}", o.name, o.does, o.sets.join(","));
+        fake.facts().others.into_iter().map(line).collect::<Vec<_>>()
+    };
+    fake.file("usr/lib/sysctl.d/50-vendor.conf", "vm.swappiness = 100\n");
+    fake.file("usr/lib/sysctl.d/70-vendor.conf", "-vm/page-cluster=0\nkernel.sysrq = 1\n");
+    fake.file("etc/sysctl.d/50-vendor.conf", "").file("etc/sysctl.d/README", "vm.swappiness = 9\n");
+    let page_cluster = "/usr/lib/sysctl.d/70-vendor.conf vm.page-cluster = 0 vm.page-cluster";
+    assert_eq!(shown(&fake), [page_cluster]);
+    fake.file("etc/sysctl.d/60-mine.conf", "# vm.swappiness = 3\nvm.swappiness=5\nvm.swappiness = 1\n");
+    assert_eq!(shown(&fake), [page_cluster, "/etc/sysctl.d/60-mine.conf vm.swappiness = 1 vm.swappiness"]);
+    fake.file("etc/sysctl.conf", ";vm.page-cluster=1\nvm.swappiness = 7\n");
+    assert_eq!(shown(&fake), [page_cluster, "/etc/sysctl.conf vm.swappiness = 7 vm.swappiness"]);
+}
+
 #[test]
 fn only_daemons_that_may_end_others_programs_count() {
     let daemons = |users: &str, program: &str| {

@@ -42,11 +42,12 @@ fn mostly_from_disk(
     predicted: &mut Prediction,
 ) {
     let Ok(disk) = disk::of(given, overflow.area) else { return };
-    let from = format!(
-        "swap (about {:.0} % in zram, which is small, the others on {})",
-        100.0 * overflow.in_zram,
-        overflow.area
-    );
+    let why = match overflow.before_zram {
+        Some(_) => "which is not filled first",
+        None => "which is small",
+    };
+    let percent = 100.0 * overflow.in_zram;
+    let from = format!("swap (about {percent:.0} % in zram, {why}, the others on {})", overflow.area);
     let cost = knobs::overflowing_swap_in(row.load_p50, disk.p50, overflow.in_zram);
     swappiness(plan, given, &SwapIn { cost, from: &from });
     predicted.load_p99_ns = predicted.load_p99_ns.max(disk.p99.0);

@@ -35,7 +35,10 @@ pub(super) fn set_up(
     chosen: &Chosen<'_>,
 ) -> Result<(), BadOverride> {
     match backend {
-        Backend::Zswap { area } => zswap::set_up(plan, given, area, chosen),
+        Backend::Zswap { area } => {
+            zswap::set_up(plan, given, area, chosen);
+            Ok(())
+        }
         _ => zram::set_up(plan, given, chosen),
     }
 }

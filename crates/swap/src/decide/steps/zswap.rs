@@ -7,21 +7,15 @@ use super::Chosen;
 use super::shared::{SwapIn, existing_off, lru_gen, never_swapped, prediction, swappiness};
 use crate::decide::backend::slots;
 use crate::decide::disk::{self, SwapDisk, UnknownLatency};
-use crate::decide::{BadOverride, Given, knobs};
+use crate::decide::{Given, knobs};
 use crate::facts::{DiskKind, Facts, Hardware, ZswapFacts};
 
 /// The kernel's default of `max_pool_percent`.
 const KERNELS_PERCENT: u32 = 20;
 
 /// Swaps zram off before switching zswap on, which would be in front of zram, too.
-pub(super) fn set_up(
-    plan: &mut Plan,
-    given: Given<'_>,
-    area: &str,
-    chosen: &Chosen<'_>,
-) -> Result<(), BadOverride> {
-    let Some(now) = &given.facts.zswap else { return Ok(()) };
-    refuse_size(given)?;
+pub(super) fn set_up(plan: &mut Plan, given: Given<'_>, area: &str, chosen: &Chosen<'_>) {
+    let Some(now) = &given.facts.zswap else { return };
     existing_off(plan, given.facts, "zswap replaces it while the plan is applied");
     allocator(plan, now, &given.measured.kernel);
     let why = with_hardware(now, chosen);
@@ -40,7 +34,6 @@ pub(super) fn set_up(
         predicted.load_p99_ns = predicted.load_p99_ns.max(disk.p99.0);
     }
     plan.prediction = Some(predicted);
-    Ok(())
 }
 
 /// The algorithm's reason, and the hardware that zswap has compress if zram measured the algorithm on the CPU.
@@ -60,14 +53,6 @@ fn why_on(now: &ZswapFacts, chosen: &Chosen<'_>) -> Reason {
     } else {
         Reason::new(on)
     }
-}
-
-fn refuse_size(given: Given<'_>) -> Result<(), BadOverride> {
-    given.overrides.size.map_or(Ok(()), |size| {
-        Err(BadOverride(format!(
-            "a size of {size} is for zram, and this machine gets zswap, whose pool is a share of RAM: give --pool-percent, or --backend zram"
-        )))
-    })
 }
 
 fn set(plan: &mut Plan, knob: &str, now: Option<&str>, value: &str, reason: Reason) {
@@ -137,7 +122,9 @@ impl Pool {
             }
         };
         let reason = Reason { text: reason.text + &never_swapped(given.facts), numbers: reason.numbers };
-        Self { percent, reason, disk }
+        // A pool that is fuller than the limit is written to the disk at once, so only the user's own setting lowers the limit of a zswap that is on.
+        let present = now.max_pool_percent.filter(|_| now.enabled).unwrap_or_default();
+        Self { percent: percent.max(present.min(most)), reason, disk }
     }
 
     fn steps(&self, plan: &mut Plan, now: &ZswapFacts) {
