@@ -27,13 +27,13 @@ pub enum SettingsError {
 }
 
 /// The shipped defaults, then `/etc/eke/eke.toml`, then `/etc/eke/eke.toml.d/*.toml` in the order of their names.
-/// Missing files are fine. `instead` names one file that replaces them all and must exist.
+/// Missing files are fine. `instead` names one file that replaces them all and must exist; a relative path begins in the working directory.
 ///
 /// # Errors
 /// An unreadable file, or the first wrong key or value with its file and line.
 pub fn load(root: &Root, instead: Option<&str>) -> Result<Settings, SettingsError> {
     let texts = match instead {
-        Some(path) => vec![(path.to_owned(), instead_of_installed(root, path)?)],
+        Some(path) => vec![(path.to_owned(), instead_of_installed(root, Path::new(path))?)],
         None => installed(root)?,
     };
     let sources: Vec<Source<'_>> = texts.iter().map(|(name, text)| Source { name, text }).collect();
@@ -41,8 +41,9 @@ pub fn load(root: &Root, instead: Option<&str>) -> Result<Settings, SettingsErro
 }
 
 /// The text of a file that the user names; also of a pipe (`--config <(...)`), and of a device that ends.
-fn instead_of_installed(root: &Root, path: &str) -> Result<String> {
-    refuse_named_pipe(root, path)?;
+fn instead_of_installed(root: &Root, path: &Path) -> Result<String> {
+    let path = std::path::absolute(path).map_err(|e| Error::io("read", path, e))?;
+    refuse_named_pipe(root, &path)?;
     let at = root.path(path);
     let mut text = Vec::new();
     let read = File::open(&at).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text));
@@ -54,7 +55,7 @@ fn instead_of_installed(root: &Root, path: &str) -> Result<String> {
 }
 
 /// To open one waits for a program that writes to it, which may never come.
-fn refuse_named_pipe(root: &Root, path: &str) -> Result<()> {
+fn refuse_named_pipe(root: &Root, path: &Path) -> Result<()> {
     let at = root.path(path);
     let is_open_here = ["/dev/", "/proc/"].iter().any(|dir| path.starts_with(dir));
     if !is_open_here && at.metadata().is_ok_and(|file| file.file_type().is_fifo()) {
@@ -68,7 +69,7 @@ fn installed(root: &Root) -> Result<Vec<(String, String)>> {
     let paths = std::iter::once(MAIN.to_owned()).chain(drop_ins.map(|n| format!("{DROP_INS}/{n}")));
     let mut texts = Vec::new();
     for path in paths {
-        refuse_named_pipe(root, &path)?;
+        refuse_named_pipe(root, Path::new(&path))?;
         refuse_too_long(root, &path)?;
         if let Some(text) = root.read_if_exists(&path)? {
             texts.push((format!("/{path}"), text));
@@ -88,4 +89,16 @@ fn refuse_too_long(root: &Root, path: &str) -> Result<()> {
 fn too_long(path: &Path) -> Error {
     let path = path.display();
     Error::Refused(format!("{path} has more than {MOST_BYTES} bytes: it is no configuration of eke"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_path_begins_in_the_working_directory() {
+        let here = std::env::current_dir().unwrap().join("no-such.toml");
+        let failure = load(&Root::host(), Some("no-such.toml")).unwrap_err();
+        assert!(failure.to_string().contains(here.to_str().unwrap()), "{failure}");
+    }
 }

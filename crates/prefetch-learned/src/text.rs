@@ -154,7 +154,7 @@ pub fn boot(document: &Boot, now_s: i64) -> String {
 fn decision_of(d: &Decision, when: &str) -> String {
     let what = match d.occasion.as_str() {
         "exec" => "was started".to_owned(),
-        "session" => format!("usually follows a log-in ({:.0} %)", 100.0 * d.probability),
+        "session" => format!("may follow a log-in ({:.0} %)", 100.0 * d.probability),
         _ => format!("was expected ({:.0} %)", 100.0 * d.probability),
     };
     let after = match (d.used, d.wasted) {
@@ -248,6 +248,13 @@ pub fn why(verdict: &ChoiceOutcome, limit: Option<&Limit>) -> String {
             100.0 * probability,
             100.0 * least
         ),
+        ChoiceOutcome::Shared { bytes, of_bytes, probability, least } => format!(
+            "not read for itself: too improbable, {:.1} % of at least {:.1} %; {} of its {} were to be read for likelier programs",
+            100.0 * probability,
+            100.0 * least,
+            Bytes(bytes),
+            Bytes(of_bytes)
+        ),
         ChoiceOutcome::NoRoom { of_bytes, of_s, budget_bytes } => format!(
             "not read: its {} would save {}, but programs that save more per byte used the budget of {}",
             Bytes(of_bytes),
@@ -293,6 +300,7 @@ mod tests {
             ChoiceOutcome::LeftAlone,
             ChoiceOutcome::Improbable { probability: 0.011, least: 0.02 },
             ChoiceOutcome::Improbable { probability: 1.0, least: 0.51 },
+            ChoiceOutcome::Shared { bytes: bytes / 2, of_bytes: bytes, probability: 0.004, least: 0.02 },
             ChoiceOutcome::NoRoom { of_bytes: bytes, of_s: f64::INFINITY, budget_bytes: 1 << 20 },
             ChoiceOutcome::NothingToRead { files: 3 },
         ];

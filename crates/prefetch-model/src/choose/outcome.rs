@@ -45,6 +45,17 @@ pub enum ChoiceOutcome {
         /// The least probability that counts.
         least: f64,
     },
+    /// Its start is too improbable, and a part of it is read because likelier programs share it.
+    Shared {
+        /// Bytes to read.
+        bytes: u64,
+        /// Bytes that may be missing.
+        of_bytes: u64,
+        /// The start's probability.
+        probability: f64,
+        /// The least probability that counts.
+        least: f64,
+    },
     /// Reads that save more per byte used up the budget.
     NoRoom {
         /// Bytes that it needs.

@@ -156,6 +156,7 @@ fn outcome(
 ) -> ChoiceOutcome {
     let (of_bytes, of_s) = sums.all[at];
     let (bytes, saved_s) = sums.taken[at];
+    let (probability, least) = (sound(candidate.probability), limits.least_probability);
     if total.readable == 0 {
         ChoiceOutcome::NothingToRead { files: candidate.set.files.len() }
     } else if total.is_small_gain {
@@ -170,13 +171,12 @@ fn outcome(
         ChoiceOutcome::CostsCpu { cold_s: total.cold_s, cpu_s: total.cpu_s }
     } else if of_bytes == 0 {
         ChoiceOutcome::AlreadyResident
+    } else if bytes > 0 && probability < least {
+        ChoiceOutcome::Shared { bytes, of_bytes, probability, least }
     } else if bytes > 0 {
         ChoiceOutcome::Chosen { bytes, of_bytes, saved_s, of_s }
-    } else if sums.probable[at].0 == 0 {
-        ChoiceOutcome::Improbable {
-            probability: sound(candidate.probability),
-            least: limits.least_probability,
-        }
+    } else if sums.probable[at].0 == 0 || probability < least {
+        ChoiceOutcome::Improbable { probability, least }
     } else {
         ChoiceOutcome::NoRoom { of_bytes, of_s, budget_bytes: limits.budget_bytes }
     }

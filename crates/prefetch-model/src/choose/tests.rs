@@ -220,6 +220,24 @@ fn each_outcome_has_its_reason_with_numbers() {
 }
 
 #[test]
+fn what_an_improbable_program_shares_is_not_read_for_it() {
+    let likely = set(&[file("/lib", &[(0, 1000)]), file("/likely", &[(0, 1000)])]);
+    let other = set(&[file("/lib", &[(0, 1000)]), file("/other", &[(0, 1000)])]);
+    let outcomes = |budget| {
+        let both = [candidate(1, 0.9, &likely), candidate(2, 0.001, &other)];
+        let choice = choose(&both, &COLD, &limits(budget));
+        assert!(choice.reads.iter().all(|read| read.path != Path::new("/other")));
+        choice.outcomes.iter().map(|(_, outcome)| *outcome).collect::<Vec<_>>()
+    };
+    let (lib, all) = (1000 * PAGE_BYTES, 2000 * PAGE_BYTES);
+    let shared = ChoiceOutcome::Shared { bytes: lib, of_bytes: all, probability: 0.001, least: 0.02 };
+    assert!(matches!(outcomes(ALL)[0], ChoiceOutcome::Chosen { bytes, .. } if bytes == all));
+    assert_eq!(outcomes(ALL)[1], shared);
+    assert!(matches!(outcomes(0)[0], ChoiceOutcome::NoRoom { .. }));
+    assert_eq!(outcomes(0)[1], ChoiceOutcome::Improbable { probability: 0.001, least: 0.02 });
+}
+
+#[test]
 fn a_slow_cpu_beside_a_fast_disk_reads_nothing() {
     let all = set(&[file("/x", &[(0, 100)])]);
     let outcome = |cpu_page_s| {

@@ -2,7 +2,7 @@
 //!
 //! An option that is missing here hides the script: its value could be the text of a program, and that text may be private.
 
-use Takes::{Code, Digits, Module, Next, Nothing, Rest, Script, Value};
+use Takes::{Code, Digits, FirstWord, Module, Next, Nothing, Rest, Script, Value};
 
 /// What an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(super) enum Takes {
     Module,
     /// The script, as for [`Takes::Value`].
     Script,
+    /// Nothing; but the first word that is no option is the script, not a name.
+    FirstWord,
 }
 
 /// How an interpreter takes its script.
@@ -81,7 +83,7 @@ const SH: Interpreter = Interpreter {
 const JAVA: Interpreter = Interpreter {
     names: &["java"],
     options: &[
-        (&["-jar"], Script),
+        (&["-jar"], FirstWord),
         (&["-m", "--module"], Module),
         (
             &[

@@ -133,6 +133,37 @@ fn of_a_launch_that_walks_through_what_it_was_given_the_metadata_is_left_out() {
 }
 
 #[test]
+fn what_a_launch_finds_on_a_walk_through_the_home_is_no_habit_yet() {
+    let walk = |uid: u32, documents: u64| {
+        let mut learner = Learner::new(Settings::default());
+        let exec = Exec { uid, ..exec(5, "a") };
+        let id = learner.begin(&exec, ProgramState::default(), at(0)).unwrap();
+        let home = Some(Path::new("/home/u"));
+        learner.give(id, GivenPaths::default().within(home, home));
+        let device = Inode { dev: 8, ino: 0, generation: 0 };
+        learner.add(&file(id, device, Kind::Device), at(1));
+        let runs = 4 * documents + 16;
+        (0..runs).for_each(|n| learner.add(&pages(id, device, 40 * n, 40 * n + 32, PageUse::Added), at(1)));
+        let mails = (0..documents).map(|n| (n, format!("/home/u/mail/{n}")));
+        for (n, path) in
+            mails.chain([(9000, "/home/u/.config/x".to_owned()), (9001, "/usr/bin/a".to_owned())])
+        {
+            let (inode, stamp) = (Inode { ino: 20 + n, ..FILE }, Stamp::default());
+            let found = TracedFile { path: path.into(), kind: Kind::File, stamp, owner: 0 };
+            learner.add(&TraceEvent::File { launch: id, pid: 5, inode, found: Some(found) }, at(1));
+            learner.add(&pages(id, inode, 0, 9, PageUse::Read), at(2));
+        }
+        let set = learner.over(at(9000)).remove(0).launch.set;
+        let given = set.files.iter().filter(|file| file.weight == 0.5);
+        assert!(given.clone().all(|file| file.path.starts_with("/home/u/mail")));
+        (given.count(), set.files.iter().any(|file| file.kind == Kind::Device))
+    };
+    assert_eq!(walk(1000, 65), (65, false));
+    assert_eq!(walk(1000, 64), (0, true), "a program may have as many of its own");
+    assert_eq!((walk(0, 65), walk(114, 65)), ((65, false), (0, true)), "root's, and a service's data");
+}
+
+#[test]
 fn short_programs_do_not_use_up_the_start_of_another_one() {
     let started = |short_ms: u64, group: u32| {
         let mut learner = Learner::new(Settings::default());

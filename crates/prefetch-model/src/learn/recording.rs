@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use eke_model::process::is_of_service;
+
 use super::arguments::GivenPaths;
 use super::event::{Exec, Inode, PageUse, TracedFile};
 use super::rules::{Now, ProgramState, Settings, Starter};
@@ -22,6 +24,9 @@ const PROCESSES: usize = 8192;
 
 /// The weight of a file that the launch was given: as if one of two launches used it. The next launch decides whether it is a habit.
 const GIVEN_WEIGHT: f32 = 0.5;
+
+/// More files of the home's documents than a launch there opens at its start: it walks through them.
+const DOCUMENTS: usize = 64;
 
 /// More runs of pages of metadata than a file needs: with its inode, its directory, its extents; often fewer, as neighbours share them. Not pages: the kernel
 /// reads those around an inode, too (`inode_readahead_blks`, Documentation/admin-guide/ext4.rst).
@@ -117,9 +122,22 @@ impl Recording {
     }
 
     /// Whether the launch, not its program, brought the file along.
-    fn is_given(&self, path: &Path) -> bool {
+    fn is_given(&self, path: &Path, walks_home: bool) -> bool {
         let is_its = *path == self.program.exe || self.program.script.as_deref() == Some(path);
-        !is_its && self.given.has(path)
+        !is_its && (self.given.has(path) || walks_home && self.may_be_document(path))
+    }
+
+    fn may_be_document(&self, path: &Path) -> bool {
+        self.given.may_be_document(path, &self.program)
+    }
+
+    /// Whether it walks through the home, as `grep -r` does there without naming it. A service keeps its data there.
+    fn walks_home(&self) -> bool {
+        let is_one = |file: &&File| {
+            file.is_own && file.found.kind != Kind::Device && self.may_be_document(&file.found.path)
+        };
+        let is_service = self.uid != 0 && is_of_service(self.uid);
+        !is_service && self.files.iter().filter(is_one).nth(DOCUMENTS).is_some()
     }
 
     /// Adds a process.
@@ -317,13 +335,15 @@ impl Recording {
         let evidence = self.evidence(settings);
         let ended = self.end(ended, evidence);
         let cold_pages: u64 = self.files.iter().map(|file| file.cold(evidence).count()).sum();
-        let weight = |file: &File| if self.is_given(&file.found.path) { GIVEN_WEIGHT } else { 1.0 };
+        let walks_home = self.walks_home();
+        let weight =
+            |file: &File| if self.is_given(&file.found.path, walks_home) { GIVEN_WEIGHT } else { 1.0 };
         let weights: Vec<f32> = self.files.iter().map(weight).collect();
         let files = self.files.into_iter().zip(weights);
         let used_by = UsedBy::One(self.starter.account);
         let mut files: Vec<Touched> =
             files.filter_map(|(file, weight)| file.finish(evidence, weight, used_by)).collect();
-        if !self.given.is_empty() && is_walk(&files) {
+        if (walks_home || !self.given.is_empty()) && is_walk(&files) {
             files.retain(|file| file.kind != Kind::Device);
         }
         Launch {

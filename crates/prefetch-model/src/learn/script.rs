@@ -55,7 +55,7 @@ fn named(exe: &Path, args: &[&[u8]]) -> Option<Named> {
 
 impl Interpreter {
     fn named(&self, args: &[&[u8]]) -> Option<Named> {
-        let mut subcommand = self.subcommand;
+        let (mut subcommand, mut is_name) = (self.subcommand, self.is_name);
         let mut args = args.iter().copied();
         while let Some(arg) = args.next() {
             if let Some((takes, value)) = self.option(arg) {
@@ -63,16 +63,17 @@ impl Interpreter {
                     Takes::Nothing | Takes::Digits | Takes::Rest => {}
                     Takes::Value | Takes::Next => _ = value.or_else(|| args.next())?,
                     Takes::Code => return None,
+                    Takes::FirstWord => is_name = false,
                     Takes::Module => return value.or_else(|| args.next()).and_then(module),
                     Takes::Script => {
                         return value.or_else(|| args.next()).map(|path| Named::Path(path.to_vec()));
                     }
                 }
             } else if arg == b"--" {
-                return args.next().and_then(|arg| self.by_word(arg));
+                return args.next().and_then(|arg| self.by_word(arg, is_name));
             } else if subcommand.take_if(|word| word.as_bytes() == arg).is_none() {
                 let is_script = subcommand.is_none() || !self.is_name && looks_like_file(arg);
-                return is_script.then(|| self.by_word(arg)).flatten();
+                return is_script.then(|| self.by_word(arg, is_name)).flatten();
             }
         }
         None
@@ -117,9 +118,9 @@ impl Interpreter {
         (Takes::Nothing, None)
     }
 
-    fn by_word(&self, arg: &[u8]) -> Option<Named> {
+    fn by_word(&self, arg: &[u8], is_name: bool) -> Option<Named> {
         let is_source = self.names.contains(&"java") && arg.ends_with(b".java");
-        if self.is_name && !is_source {
+        if is_name && !is_source {
             return is_plain_name(arg).then(|| Named::Name(arg.to_vec()));
         }
         (!arg.is_empty()).then(|| Named::Path(arg.to_vec()))
@@ -195,6 +196,9 @@ mod tests {
             ("/usr/lib/electron28/electron /usr/lib/code/app.asar --x", Some("/usr/lib/code/app.asar")),
             ("/usr/bin/deno run main.ts", Some("/home/u/main.ts")),
             ("/usr/bin/java -Xmx1g -jar /opt/a.jar", Some("/opt/a.jar")),
+            ("/usr/bin/java -jar -Xmx1g -cp /opt/x server.jar nogui", Some("/home/u/server.jar")),
+            ("/usr/bin/java -jar -unknown server.jar", None),
+            ("/usr/bin/java -jar", None),
             ("/usr/bin/java -cp /opt/x org.example.Main", Some("org.example.Main")),
             ("/usr/bin/flatpak run org.gnome.gedit", Some("org.gnome.gedit")),
             ("/usr/bin/lua5.4 x.lua", Some("/home/u/x.lua")),

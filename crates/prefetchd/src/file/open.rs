@@ -35,16 +35,18 @@ pub(crate) struct Refusal {
     pub(crate) why: String,
     /// Whether the file is a package's or the program's own and has changed, so that the program must be learned again.
     pub(crate) changed: bool,
+    /// Whether nothing is at its path.
+    pub(crate) is_gone: bool,
 }
 
 impl Refusal {
     /// A refusal that may be temporary.
     pub(crate) fn now(why: String) -> Self {
-        Self { why, changed: false }
+        Self { why, changed: false, is_gone: false }
     }
 
     fn changed(why: impl Into<String>) -> Self {
-        Self { why: why.into(), changed: true }
+        Self { why: why.into(), changed: true, is_gone: false }
     }
 }
 
@@ -76,7 +78,7 @@ pub(crate) fn open(root: &OwnedFd, request: &ReadRequest) -> Result<OpenedFile, 
         (path, stat) =
             found.filter(|(_, stat)| is_regular(stat)).ok_or_else(|| Refusal::now(ANOTHER.to_owned()))?;
     } else {
-        let replaced = |why| Refusal { why, changed: is_packages || request.is_own };
+        let replaced = |why| Refusal { changed: is_packages || request.is_own, ..Refusal::now(why) };
         compare(request, &stat).and_then(|()| compare_file_system(root, request)).map_err(replaced)?;
     }
     if !may_read_for(request.user, stat.st_uid) {
@@ -216,7 +218,7 @@ fn reopen(path: &OwnedFd) -> rustix::io::Result<OwnedFd> {
 
 fn refusal(errno: Errno) -> Refusal {
     match errno {
-        Errno::NOENT | Errno::NOTDIR => Refusal::changed("it is gone"),
+        Errno::NOENT | Errno::NOTDIR => Refusal { is_gone: true, ..Refusal::changed("it is gone") },
         Errno::LOOP => Refusal::changed("a symbolic link is in its path now"),
         Errno::AGAIN => Refusal::now("another process holds a lease on it".to_owned()),
         errno => Refusal::now(format!("it cannot be opened: {}", io::Error::from(errno))),

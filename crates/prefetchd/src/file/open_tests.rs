@@ -75,9 +75,11 @@ fn a_changed_replaced_or_removed_file_is_not_opened() {
     assert!(open(&dir.root, &of_package).unwrap_err().changed);
     fs::remove_file(dir.path("file")).unwrap();
     assert_eq!(dir.why_not(&learned), "it is gone");
-    assert!(!open(&dir.root, &learned).unwrap_err().changed, "a user's document");
+    let refusal = open(&dir.root, &learned).unwrap_err();
+    assert!(!refusal.changed && refusal.is_gone, "a user's document");
     fs::create_dir(dir.path("file")).unwrap();
     assert_eq!(dir.why_not(&learned), "a directory is there now");
+    assert!(!open(&dir.root, &learned).unwrap_err().is_gone);
 }
 
 #[test]

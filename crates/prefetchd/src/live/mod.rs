@@ -15,7 +15,7 @@
 //!   [`background`]: which processes are no person's doing; [`log_ins`]: who logs in (pure); [`last_starts`]: which starts are those of a loop (pure)
 //! - [`starting`]: what programs read while they start (pure); [`starters_group`]: what a starter's control group lets eke read
 //! - [`learned`]: what becomes of a recorded launch; [`private`]: which files the store may not name
-//! - [`changed`]: which programs are learned again because their files have changed
+//! - [`changed`]: which programs are learned again because their files have changed, and what is gone
 //! - [`outdated`]: which programs are forgotten, because they were removed or upgraded; [`removed`]: looks for removed ones
 //! - [`wrappers`]: which programs only start others
 //! - [`pending`]: pages that were read ahead and not used yet (pure)

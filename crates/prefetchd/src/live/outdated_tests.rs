@@ -1,6 +1,7 @@
-//! Programs that were removed or upgraded.
+//! Programs and files that were removed, and programs that were upgraded.
 
 use super::*;
+use crate::read::FetchReport;
 
 fn firefox(revision: u32) -> Program {
     Program::of_exe(format!("/snap/firefox/{revision}/firefox"))
@@ -90,11 +91,88 @@ fn a_program_that_is_gone_when_it_is_read_ahead_is_forgotten() {
     start(&mut process, &program(), 10);
     exit(&mut process, 10);
     let changed = |process: &mut Process<'_>| {
-        process.set_changed_of([program().id()].into_iter(), &[program().exe], Still.now());
+        let report = FetchReport { changed: vec![program().exe], ..FetchReport::default() };
+        process.set_changed_of([program().id()].into_iter(), &report, Still.now());
         knows(process, &program())
     };
     assert!(changed(&mut process), "it is another version");
     std::fs::remove_file(machine.root.path("usr/bin/gedit")).unwrap();
     assert!(!changed(&mut process) && predicted(&mut process).is_empty());
     assert!(reader(&machine).records(1).unwrap().is_empty());
+}
+
+/// Reads these files ahead for a program, to the end.
+fn read_ahead(process: &mut Process<'_>, of: &Program, files: &[&str]) {
+    let request = |path: &&str| ReadRequest {
+        path: path.into(),
+        kind: Kind::File,
+        stamp: Stamp::default(),
+        pages: Pages::from_iter(Span::new(0, 1)),
+        user: USER,
+        is_own: **path == of.exe,
+    };
+    let requests = files.iter().map(request).collect();
+    process.reads.ahead = process.schedule_ahead(requests, vec![(of.id(), of.to_string(), 4096)], false);
+    wait_for("the end of the fetch", || {
+        process.reads.ahead.as_ref().is_some_and(|going| going.fetch.is_over())
+    });
+    process.end_ahead(Still.now());
+}
+
+#[test]
+fn a_program_of_no_package_that_is_gone_when_it_is_read_ahead_is_forgotten() {
+    let tool = Program::of_exe("/home/u/bin/tool");
+    let machine = Machine::of(&[launch(tool.clone())]);
+    put_disk(&machine);
+    let put = |path: &str| eke_testkit::tree::put(&machine.root.path(""), path, "");
+    put("home/u/bin/tool");
+    let mut process = machine.process();
+    read_ahead(&mut process, &tool, &["/home/u/bin/tool"]);
+    assert!(knows(&process, &tool), "it is another version");
+    std::fs::remove_file(machine.root.path("home/u/bin/tool")).unwrap();
+    read_ahead(&mut process, &tool, &["/home/u/bin/tool"]);
+    assert!(knows(&process, &tool), "its disk may not be mounted");
+    put("home/u/bin/other");
+    read_ahead(&mut process, &tool, &["/home/u/bin/tool"]);
+    assert!(!knows(&process, &tool));
+}
+
+#[test]
+fn a_program_that_was_removed_with_its_directory_is_forgotten_if_it_was_seen_since_the_boot() {
+    let game = Program::of_exe("/home/u/game/game");
+    let other = Program { script: Some("/home/u/x".into()), ..game.clone() };
+    for (dev, is_known) in [(rustix::fs::makedev(8, 0), false), (rustix::fs::makedev(8, 1), true)] {
+        let of = |program: &Program| {
+            let mut launch = launch(program.clone());
+            launch.set.files[0].stamp.dev = dev;
+            launch
+        };
+        let machine = Machine::of(&[of(&game), of(&other)]);
+        put_disk(&machine);
+        let mut process = machine.process();
+        let report = FetchReport { gone: vec![game.exe.clone()], ..FetchReport::default() };
+        process.set_changed_of([game.id(), other.id()].into_iter(), &report, Still.now());
+        assert_eq!([&game, &other].map(|of| knows(&process, of)), [is_known; 2]);
+    }
+}
+
+#[test]
+fn a_users_file_that_is_gone_when_it_is_read_ahead_leaves_the_set() {
+    let gedit = launch(program());
+    let files = ["/home/u/mail/1", "/home/u/mail/2", "/media/disk/3"];
+    let documents = files.map(|path| Touched { path: path.into(), ..gedit.set.files[0].clone() });
+    let set = FileSet { files: gedit.set.files.iter().cloned().chain(documents).collect() };
+    let machine = Machine::of(&[Launch { set, ..gedit }]);
+    reader(&machine).put_state("wrappers", 2, b"[]").unwrap();
+    put_disk(&machine);
+    eke_testkit::tree::put(&machine.root.path(""), "usr/bin/gedit", "");
+    eke_testkit::tree::put(&machine.root.path(""), "home/u/mail/2", "");
+    let mut process = machine.process();
+    let left = |process: &mut Process<'_>| {
+        let known = process.library.program(program().id(), Still.now()).unwrap();
+        known.set.files.iter().map(|file| file.path.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    read_ahead(&mut process, &program(), &files);
+    assert_eq!(left(&mut process), ["/usr/bin/gedit", "/home/u/mail/2", "/media/disk/3"]);
+    assert!(!process.is_changed(program().id()), "it is as it was learned");
 }

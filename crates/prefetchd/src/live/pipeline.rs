@@ -191,7 +191,7 @@ impl Process<'_> {
         going.fetch.stop();
         let report = going.fetch.report();
         self.state.ahead = self.state.ahead + Bytes(report.fetched_bytes);
-        self.set_changed_of(going.programs.iter().map(|(id, ..)| *id), &report.changed, now);
+        self.set_changed_of(going.programs.iter().map(|(id, ..)| *id), &report, now);
         going.take_all_read().into_iter().for_each(|read| self.pending.read(read, now.mono));
         Some(going)
     }

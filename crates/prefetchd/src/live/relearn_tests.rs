@@ -1,6 +1,7 @@
 //! When a program is learned again, and which starts are no habit.
 
 use super::*;
+use crate::read::FetchReport;
 use eke_prefetch_model::choose::Occasion;
 use eke_prefetch_model::predict::Chance;
 
@@ -98,7 +99,8 @@ fn a_changed_file_concerns_the_programs_that_use_it_as_a_packages_or_their_own()
         let mut process = machine.process();
         process.library.put_state("changed", 1, b"[]");
         process.library = Library::open(&machine.root, &machine.options, Still.now());
-        process.set_changed_of(ids.into_iter(), &[file.into()], Still.now());
+        let report = FetchReport { changed: vec![file.into()], ..FetchReport::default() };
+        process.set_changed_of(ids.into_iter(), &report, Still.now());
         assert_eq!(ids.map(|id| process.is_changed(id)), expected, "{file}");
     }
 }

@@ -448,9 +448,12 @@ impl State {
                 report.located += 1;
                 self.located.extend(extents.map(|extents| (job.request(), extents)));
             }
-            Outcome::Refused(Refusal { why, changed }) => {
+            Outcome::Refused(Refusal { why, changed, is_gone }) => {
                 if changed {
                     report.change(path());
+                }
+                if is_gone {
+                    report.miss(path());
                 }
                 report.fail(path(), why);
                 self.refused.insert(job.request());

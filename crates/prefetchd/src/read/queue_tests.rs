@@ -44,6 +44,10 @@ fn read(request: usize) -> Job {
     Job::Read(Piece { request, offset: 0, bytes: 4096 })
 }
 
+fn gone(changed: bool) -> Outcome {
+    Outcome::Refused(Refusal { why: "it is gone".into(), changed, is_gone: true })
+}
+
 #[test]
 fn jobs_are_given_out_in_order_and_then_take_returns_none() {
     let queue = queue(vec![read(0), read(2)]);
@@ -77,10 +81,11 @@ fn in_order_a_read_is_given_out_after_the_previous_was_submitted_or_took_too_lon
 fn a_refused_request_is_not_tried_again() {
     let queue = queue(vec![read(0), read(0), read(2)]);
     queue.take(1);
-    assert!(queue.done(1, read(0), Outcome::Refused(Refusal { why: "it is gone".into(), changed: true })));
+    assert!(queue.done(1, read(0), gone(true)));
     assert_eq!(queue.take(1), Some(read(2)));
     let report = queue.report();
-    assert_eq!((report.left_bytes, report.failed, report.changed.len()), (2 * 4096, 1, 1));
+    assert_eq!((report.left_bytes, report.failed), (2 * 4096, 1));
+    assert_eq!((report.changed, report.gone), (vec!["/a".into()], vec![PathBuf::from("/a")]));
 }
 
 #[test]
@@ -88,7 +93,7 @@ fn what_cannot_be_read_and_has_not_changed_does_not_make_a_fetch_incomplete() {
     for (changed, is_whole) in [(false, true), (true, false)] {
         let queue = queue(vec![read(0), read(0), read(2)]);
         queue.take(1);
-        queue.done(1, read(0), Outcome::Refused(Refusal { why: "it is gone".into(), changed }));
+        queue.done(1, read(0), gone(changed));
         assert_eq!(queue.take(1), Some(read(2)));
         queue.done(1, read(2), Outcome::Read { fetched: 4096, resident: 0 });
         queue.end(FetchEnd::Done);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// The most failures that are listed; more are only counted.
 const MOST_FAILURES: usize = 32;
-/// The most changed files that are listed. An upgrade changes more; the next fetches find the others.
+/// The most changed files that are listed, and the most that are gone. An upgrade changes more; the next fetches find the others.
 const MOST_CHANGED: usize = 256;
 
 /// Why a file was not read.
@@ -67,6 +67,8 @@ pub struct FetchReport {
     pub failed: u64,
     /// The first files that have changed since they were learned.
     pub changed: Vec<PathBuf>,
+    /// The first files at whose paths nothing is.
+    pub gone: Vec<PathBuf>,
     /// Deviations on this machine.
     pub notes: Vec<String>,
     /// Why it ended; `None` while it runs.
@@ -91,6 +93,13 @@ impl FetchReport {
     pub(crate) fn change(&mut self, path: PathBuf) {
         if self.changed.len() < MOST_CHANGED {
             self.changed.push(path);
+        }
+    }
+
+    /// Lists a file that is gone, if there is room.
+    pub(crate) fn miss(&mut self, path: PathBuf) {
+        if self.gone.len() < MOST_CHANGED {
+            self.gone.push(path);
         }
     }
 
@@ -122,6 +131,7 @@ impl FetchReport {
         self.stuck_workers += other.stuck_workers;
         self.failed += other.failed;
         other.changed.iter().for_each(|path| self.change(path.clone()));
+        other.gone.iter().for_each(|path| self.miss(path.clone()));
         let room = MOST_FAILURES.saturating_sub(self.failures.len());
         self.failures.extend(other.failures.iter().take(room).cloned());
         other.notes.iter().for_each(|note| self.note(note));
@@ -146,14 +156,18 @@ mod tests {
         for n in 0..1000 {
             report.fail(format!("/{n}").into(), "gone".to_owned());
             report.change(format!("/{n}").into());
+            report.miss(format!("/{n}").into());
         }
         assert_eq!((report.failed, report.failures.len()), (1000, MOST_FAILURES));
         let both = report.clone().with(&report);
         assert_eq!((both.failed, both.failures.len()), (2000, MOST_FAILURES));
         assert_eq!((report.changed.len(), both.changed.len()), (MOST_CHANGED, MOST_CHANGED));
+        assert_eq!((report.gone.len(), both.gone.len()), (MOST_CHANGED, MOST_CHANGED));
         let (one, other) = (&["/a".into()], &["/b".into()]);
         let changed = |paths: &[PathBuf]| FetchReport { changed: paths.to_vec(), ..FetchReport::default() };
         assert_eq!(changed(one).with(&changed(other)).changed, [Path::new("/a"), Path::new("/b")]);
+        let gone = |paths: &[PathBuf]| FetchReport { gone: paths.to_vec(), ..FetchReport::default() };
+        assert_eq!(gone(one).with(&gone(other)).gone, [Path::new("/a"), Path::new("/b")]);
     }
 
     #[test]

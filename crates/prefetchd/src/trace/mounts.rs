@@ -115,6 +115,12 @@ impl Mounts {
         self.is_gone(&program.exe) || program.script.as_deref().is_some_and(|script| self.is_gone(script))
     }
 
+    /// Whether a learned file was removed, with its directory or without it. `stamp.dev` is 0 if it was not seen since the boot.
+    pub fn misses(&self, path: &Path, stamp: &Stamp) -> bool {
+        let is_mounted = || self.index.device_at(path).is_some_and(|device| device.st_dev() == stamp.dev);
+        self.is_gone(path) || is_mounted() && self.index.answers(path) && self.kind_at(path).is_none()
+    }
+
     /// Whether a file is gone, and not only the mount that it is on: its directory is here without it, and is no empty mount point. A package's directories
     /// go with it, and so does that of a version.
     fn is_gone(&self, path: &Path) -> bool {
@@ -161,7 +167,11 @@ impl Mounts {
     }
 
     fn leads_to(&self, path: &Path, kind: FileType) -> bool {
-        lookup::kind(&self.root.path(""), path, &|path| self.index.answers(path)) == Some(kind)
+        self.kind_at(path) == Some(kind)
+    }
+
+    fn kind_at(&self, path: &Path) -> Option<FileType> {
+        lookup::kind(&self.root.path(""), path, &|path| self.index.answers(path))
     }
 
     /// The file at a path inside a file system; `None` if it cannot be prefetched. btrfs gives each subvolume its own `st_dev`, which only stat(2)
@@ -277,6 +287,25 @@ mod tests {
             let program = Program { script: script.map(Into::into), ..Program::of_exe(exe) };
             assert_eq!(mounts.lacks(&program), expected, "{program}");
         }
+    }
+
+    #[test]
+    fn a_file_whose_directory_was_removed_is_missed_where_it_was_seen_since_the_boot() {
+        let dir = tempfile::tempdir().unwrap();
+        let mounts = "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n21 20 8:2 / /home rw - ext4 /dev/sda2 rw\n";
+        eke_testkit::tree::put(dir.path(), MOUNTINFO, mounts);
+        eke_testkit::tree::put(dir.path(), "home/u/here", "");
+        let mounts = Mounts::read(&Root::at(dir.path()));
+        for (path, minor, expected) in [
+            ("/home/u/mail/1", 2, true),
+            ("/home/u/mail/1", 1, false),
+            ("/home/u/here", 2, false),
+            ("/home/u/gone", 1, true),
+        ] {
+            let stamp = Stamp { dev: Device { major: 8, minor }.st_dev(), ..Stamp::default() };
+            assert_eq!(mounts.misses(Path::new(path), &stamp), expected, "{path} on 8:{minor}");
+        }
+        assert!(!mounts.misses(Path::new("/home/u/mail/1"), &Stamp::default()), "it may not be mounted");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which learned programs are dropped, and which are earlier versions of another one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::clock::unix_s;
 use super::Library;
@@ -53,6 +53,11 @@ impl Library {
         if known.is_some_and(|known| known.state.changed) {
             self.store_changed();
         }
+    }
+
+    /// A file is gone: no program's set has it any more.
+    pub fn forget_file(&mut self, path: &Path) {
+        self.with(|store| store.forget_file(path));
     }
 
     /// What waits to be written of these programs goes.
