@@ -191,7 +191,8 @@ fn the_end_of_a_connection_or_of_a_worker_ends_a_request() {
     kill(mount.server.worker(), Signal::KILL);
     match answer(&waiting) {
         Response::Refused(refusal) => {
-            assert!(refusal.kind == RefusalKind::Failed && refusal.what.contains("the worker died"));
+            // It may have died before it was asked.
+            assert!(refusal.kind == RefusalKind::Failed && refusal.what.contains("worker"), "{refusal}");
         }
         // It had ended before.
         Response::Warmed(progress) => assert!(progress.files_done > 0),
