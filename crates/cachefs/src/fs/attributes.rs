@@ -15,7 +15,7 @@ use rustix::thread::CapabilitySet;
 
 use super::{Caller, Fs, error};
 use crate::backing::{Stamp, at};
-use crate::node::{Access, Node, ROOT};
+use crate::node::{Access, Node, ROOT, is_foreign};
 
 /// A time to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +120,20 @@ impl Fs {
     ) -> io::Result<T> {
         let stat = || Ok(Stamp::of(&at::stat(path)?));
         self.changing(node, |id| self.tier.change_beside(id, stat, change))
+    }
+
+    /// The same for a change of a file's name. A descriptor would keep the name on a remote file system.
+    pub(super) fn keeping_blocks_of<T>(
+        &self,
+        node: Option<&Arc<Node>>,
+        change: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let may = |node: &&Arc<Node>| !self.is_remote() && !is_foreign(node.number);
+        let path = node.filter(may).and_then(|node| Some((node, self.nodes.path(node).ok()?)));
+        match path {
+            Some((node, path)) => self.keeping_blocks(node, &path, change),
+            None => change(),
+        }
     }
 
     /// Makes a file longer or shorter.

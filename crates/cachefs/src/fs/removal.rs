@@ -58,7 +58,10 @@ impl Fs {
         let victim = self.victim(caller, (&dir, end), found.as_ref())?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let remove = || Ok(unlinkat(&dir, name, flags)?);
-        let removed = self.at(parent, |_| caller.acts_on(found.as_slice(), remove));
+        let stays = victim.as_ref().filter(|victim| matches!(victim.loses, LostName::OneOfSeveral));
+        let stays = stays.map(|victim| &victim.node);
+        let removed =
+            self.at(parent, |_| self.keeping_blocks_of(stays, || caller.acts_on(found.as_slice(), remove)));
         self.settle(victim, end, resent::removed(removed, caller))
     }
 
@@ -184,12 +187,7 @@ impl Fs {
         let owned: Vec<Statx> = source.into_iter().chain(target).collect();
         let rename = || Ok(renameat_with(&dir, name, &to_dir, to_name, flags)?);
         let renamed = self.at(from.parent, |_| {
-            self.at(to.parent, |_| {
-                let act = || caller.acts_on(&owned, rename);
-                let Some(node) = &moved else { return act() };
-                let Ok(path) = self.nodes.path(node) else { return act() };
-                self.keeping_blocks(node, &path, act)
-            })
+            self.at(to.parent, |_| self.keeping_blocks_of(moved.as_ref(), || caller.acts_on(&owned, rename)))
         });
         let arrived = || at::stat_at(&to_dir, to_name).is_ok();
         if caller.resent && error::is(&renamed, Errno::NOENT) && arrived() {
