@@ -77,7 +77,11 @@ impl Disks {
         fs::create_dir(&backing).unwrap();
         fs::create_dir(&spill).unwrap();
         fs::set_permissions(&spill, Permissions::from_mode(0o700)).unwrap();
-        (0..FILES).for_each(|n| fs::write(backing.join(n.to_string()), CONTENT.of(n, 0)).unwrap());
+        for n in 0..FILES {
+            fs::write(backing.join(n.to_string()), CONTENT.of(n, 0)).unwrap();
+            // What waits for its writeback could be stores through a mapping, and counts as changed at each open.
+            File::open(backing.join(n.to_string())).unwrap().sync_all().unwrap();
+        }
         Self { backing, spill, _second: second, scratch }
     }
 
