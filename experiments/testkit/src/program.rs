@@ -271,10 +271,11 @@ pub fn machine() -> String {
 }
 
 /// The mounts of this process, without those that come and go beside a test: slow disks, caches, and whatever other tests mount in their
-/// temporary directories (the prefix is `tempfile`'s).
+/// temporary directories (the prefix is `tempfile`'s, or that of the cache's tests).
 pub fn mounts() -> Vec<String> {
+    const OF_TESTS: [&str; 3] = [" fuse.eke-cache ", "/.tmp", "/eke-cachefs-"];
     let comes_and_goes =
-        |l: &&str| l.starts_with("eke-slow-disk") || l.contains(" fuse.eke-cache ") || l.contains("/.tmp");
+        |l: &&str| l.starts_with("eke-slow-disk") || OF_TESTS.iter().any(|part| l.contains(part));
     read("/proc/self/mounts".as_ref()).lines().filter(|l| !comes_and_goes(l)).map(str::to_owned).collect()
 }
 
