@@ -1,8 +1,8 @@
 //! Whether a mount over its own directory gains anything, or should stand aside: out of the directory tree, until memory is short without it. Pure.
 //!
 //! # Rules
-//! A window is [`WINDOW`] long, and [`agree`] of them in a row must say the same: where all fits the least, as small files wait for requests
-//! until it leaves, and a wrong move is soon undone. While the mount serves, windows with few requests say nothing, and while the store
+//! A window is [`WINDOW`] long, and several in a row must say the same (`must_agree`): where all fits the fewest, as small files wait for
+//! requests until it leaves, and a wrong move is soon undone. While the mount serves, windows with few requests say nothing, and while the store
 //! fills there is no decision ([`Window::is_filling`]). Otherwise it leaves
 //! - *because all fits* ([`Reason::Fits`]): the disk is hardly read, and what compression saves is free anyway;
 //! - *because it is slower* ([`Reason::Slower`]): hits save less time than opens cost;

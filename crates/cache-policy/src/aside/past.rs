@@ -1,4 +1,4 @@
-//! What the mount was worth over the last busy minutes. Pure.
+//! What the mount saved and cost over the last busy minutes. Pure.
 
 use std::time::Duration;
 
@@ -23,8 +23,7 @@ impl Past {
         self.saved_us = self.saved_us * kept + window.saved_us();
         self.spent_us = self.spent_us * kept + window.spent_us();
         let (mean, weight) = (self.gained.0, self.gained.1 * kept);
-        let value = if weight == 0.0 { 0.0 } else { mean * weight };
-        self.gained = ((value + window.gained() as f64) / (weight + 1.0), weight + 1.0);
+        self.gained = ((mean * weight + window.gained() as f64) / (weight + 1.0), weight + 1.0);
     }
 
     /// True if requests cost more than hits saved.

@@ -122,14 +122,18 @@ impl Fs {
         self.changing(node, |id| self.tier.change_beside(id, stat, change))
     }
 
-    /// The same for a change of a file's name. A descriptor would keep the name on a remote file system.
+    /// The same for a change of a file's name. No descriptor is opened where there is nothing to keep, nor on a remote file system, where it would keep the
+    /// name.
     pub(super) fn keeping_blocks_of<T>(
         &self,
         node: Option<&Arc<Node>>,
         change: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
-        let may = |node: &&Arc<Node>| !self.is_remote() && !is_foreign(node.number);
-        let path = node.filter(may).and_then(|node| Some((node, self.nodes.path(node).ok()?)));
+        let keeps = |node: &&Arc<Node>| {
+            let is_local = !self.is_remote() && !is_foreign(node.number);
+            is_local && self.tier.known_size(self.id(node)).is_some()
+        };
+        let path = node.filter(keeps).and_then(|node| Some((node, self.nodes.path(node).ok()?)));
         match path {
             Some((node, path)) => self.keeping_blocks(node, &path, change),
             None => change(),

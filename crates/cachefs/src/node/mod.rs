@@ -8,6 +8,7 @@
 //! - [`Nodes`]: both together: from a number to a descriptor
 //! - `submounts`: other mounts inside, and which of them may be entered; `views`: directories that show at two places
 //! - [`Ledger`]: what the next worker needs
+//! - `taken`: who holds descriptors for good
 //!
 //! # Limits
 //! A descriptor pins its inode: a file that others unlink keeps its space until its descriptor is closed (when the kernel

@@ -53,6 +53,17 @@ fn a_watch_that_reports_nothing_for_a_second_settles_the_stamp_of_a_write() {
     assert_eq!(on_tmpfs, Freshness::Changed, "times show nothing there");
 }
 
+/// A file whose three blocks are stored, and whose next change shows.
+fn stored() -> Set {
+    let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
+    let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
+    set.write(WritePosition::At(0), &text(3 * BLOCK, 1));
+    set.open();
+    set.read(0, 3 * BLOCK);
+    set.wait_for_next_stamp();
+    set
+}
+
 #[test]
 fn a_file_is_the_same_until_somebody_else_changes_it() {
     let clock = Arc::new(Ahead::default());
@@ -88,12 +99,7 @@ fn what_was_opened_soon_after_a_change_by_others_is_read_once_more_later() {
 
 #[test]
 fn a_change_of_mode_keeps_the_blocks() {
-    let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
-    let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
-    set.write(WritePosition::At(0), &text(3 * BLOCK, 1));
-    set.open();
-    set.read(0, 3 * BLOCK);
-    set.wait_for_next_stamp();
+    let mut set = stored();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o640);
     let stat = || set.backing.stamp();
     set.tier.change_beside(set.file, stat, || set.other.set_permissions(mode)).unwrap();
@@ -123,12 +129,7 @@ fn after_a_change_that_failed_half_way_the_kernels_pages_are_not_kept() {
 
 #[test]
 fn a_change_by_others_shows_at_our_own_next_write() {
-    let clock = Arc::new(Ahead(AtomicI64::new(3_000_000_000)));
-    let mut set = set_with(Compress::Sync, Options { clock, ..Options::default() });
-    set.write(WritePosition::At(0), &text(3 * BLOCK, 1));
-    set.open();
-    set.read(0, 3 * BLOCK);
-    set.wait_for_next_stamp();
+    let mut set = stored();
     set.other.write_all_at(b"x", 0).unwrap();
     set.write(WritePosition::At(BLOCK as u64), b"y");
     assert_eq!(set.read(0, 1), b"x");

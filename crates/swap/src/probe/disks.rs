@@ -200,7 +200,7 @@ fn disks(root: &Root, block: &str) -> BTreeSet<String> {
         match below(root, &name) {
             Some(next) if next.is_empty() => _ = disks.insert(name),
             Some(next) => waiting.extend(next),
-            // what a mapping names is there, although nothing more is known of it
+            // What a mapping names is there, although nothing more is known of it.
             None if name != block => _ = disks.insert(name),
             None => {}
         }
